@@ -1,0 +1,169 @@
+// Matrix product: c = a b, where a is (m, k), b is (k, n) and c is (m, n).
+//
+//              col                    One element of c is one row of a times one column of b:
+//            b . | . .                  c[row][col] = sum over p of a[row][p] * b[p][col]
+//              . | . .
+//   row  a ----- c                    In memory a row lies in one piece, one row after the other:
+//                                          a[row][p] is a[row * k + p]
+//
+// The ladder. Every rung gives the same result, within the rounding of its order of summation.
+//
+//   matmul_naive        one work-item for one element; the loop of the definition
+//   matmul_swapped      the same, with the two ids exchanged: on a GPU, neighbouring work-items then
+//                       read neighbouring addresses, which is worth a factor of ten; a CPU is indifferent
+//   matmul_tiled        a group loads 16 x 16 tiles into local memory once and uses them 16 times;
+//                       any transpose, and a bias: the version for GPUs
+//   matmul_tiled_add    the same, adding to what c holds
+//   matmul_blocked      one work-item computes ROWS rows by 32 columns in registers, so each number that
+//                       it loads is used many times: the version for CPUs
+//   matmul_blocked_add  the same for a transposed a, which lies (k, m), adding to what c holds
+//
+// Index names: row and col in c, p along the sum.
+
+// One work-item, one element of c.
+__kernel void matmul_naive(__global const float *restrict a, __global const float *restrict b,
+                           __global float *restrict c, const int m, const int n, const int k)
+{
+    const int row = get_global_id(0);
+    const int col = get_global_id(1);
+    if (row >= m || col >= n) return;
+    float sum = 0.0f;
+    for (int p = 0; p < k; ++p) sum += a[row * k + p] * b[p * n + col];
+    c[row * n + col] = sum;
+}
+
+__kernel void matmul_swapped(__global const float *restrict a, __global const float *restrict b,
+                             __global float *restrict c, const int m, const int n, const int k)
+{
+    const int col = get_global_id(0);
+    const int row = get_global_id(1);
+    if (row >= m || col >= n) return;
+    float sum = 0.0f;
+    for (int p = 0; p < k; ++p) sum += a[row * k + p] * b[p * n + col];
+    c[row * n + col] = sum;
+}
+
+// TILE x TILE work-items share two tiles. A transposed matrix is only read with other strides:
+// a[row][p] is a[row * a_row + p * a_col], and b[p][col] is b[p * b_row + col * b_col].
+#ifndef TILE
+#define TILE 16
+#endif
+typedef float tile[TILE][TILE + 1];                // + 1 spreads the rows over the memory banks
+
+float tiled_sum(__global const float *restrict a, __global const float *restrict b,
+                __local tile *ta, __local tile *tb, const int m, const int n, const int k,
+                const int a_row, const int a_col, const int b_row, const int b_col)
+{
+    const int x = get_local_id(0), y = get_local_id(1);
+    const int col = get_global_id(0), row = get_global_id(1);
+    float sum = 0.0f;
+    for (int start = 0; start < k; start += TILE) {
+        const int pa = start + x, pb = start + y;
+        (*ta)[y][x] = row < m && pa < k ? a[row * a_row + pa * a_col] : 0.0f;
+        (*tb)[y][x] = col < n && pb < k ? b[pb * b_row + col * b_col] : 0.0f;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int p = 0; p < TILE; ++p) sum += (*ta)[y][p] * (*tb)[p][x];
+        barrier(CLK_LOCAL_MEM_FENCE);              // nobody loads the next tile while another reads
+    }
+    return sum;
+}
+
+// c = a b + bias, where bias may be NULL.
+__kernel void matmul_tiled(__global const float *restrict a, __global const float *restrict b,
+                           __global const float *restrict bias, __global float *restrict c,
+                           const int m, const int n, const int k,
+                           const int a_row, const int a_col, const int b_row, const int b_col)
+{
+    __local tile ta, tb;
+    const int col = get_global_id(0), row = get_global_id(1);
+    float sum = tiled_sum(a, b, &ta, &tb, m, n, k, a_row, a_col, b_row, b_col);
+    if (row >= m || col >= n) return;
+    if (bias) sum += bias[col];
+    c[row * n + col] = sum;
+}
+
+// c = c + a b.
+__kernel void matmul_tiled_add(__global const float *restrict a, __global const float *restrict b,
+                               __global float *restrict c, const int m, const int n, const int k,
+                               const int a_row, const int a_col, const int b_row, const int b_col)
+{
+    __local tile ta, tb;
+    const int col = get_global_id(0), row = get_global_id(1);
+    const float sum = tiled_sum(a, b, &ta, &tb, m, n, k, a_row, a_col, b_row, b_col);
+    if (row < m && col < n) c[row * n + col] += sum;
+}
+
+// A vector that may start at any float, not only at multiples of 64 bytes.
+typedef float16 float16u __attribute__((aligned(4)));
+#define LOAD16(p) (*(__global const float16u *)(p))
+#define STORE16(p, value) (*(__global float16u *)(p) = (value))
+
+// One work-item, ROWS rows by 32 columns of c: two vectors of 16 for each row, kept in registers.
+//
+//                        b   p -> [ 16 columns ][ 16 columns ]
+//   a  row 0 [p] ----------->  sum0[0]        sum1[0]
+//      row 1 [p] ----------->  sum0[1]        sum1[1]         ...
+//
+// a_row and a_col are the strides of a, so one text serves both a and its transpose. The sums start
+// from a row of `start` (a bias: step 0; c itself: step n) or, where it is NULL, from zero. Rows past
+// the end repeat the last row and are not stored; columns past the last full vector go one by one.
+#ifndef ROWS
+#define ROWS 6
+#endif
+void block(__global const float *restrict a, __global const float *restrict b,
+           __global const float *start, const int step, __global float *c,
+           const int m, const int n, const int k, const int a_row, const int a_col)
+{
+    const int row0 = get_global_id(1) * ROWS;
+    const int col0 = get_global_id(0) * 32;
+    if (row0 >= m || col0 >= n) return;
+
+    if (col0 + 32 <= n) {
+        float16 sum0[ROWS], sum1[ROWS];
+        int at[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const int row = min(row0 + r, m - 1);
+            at[r] = row * a_row;
+            sum0[r] = start ? LOAD16(start + row * step + col0) : 0.0f;
+            sum1[r] = start ? LOAD16(start + row * step + col0 + 16) : 0.0f;
+        }
+        for (int p = 0; p < k; ++p) {
+            const float16 b0 = LOAD16(b + p * n + col0), b1 = LOAD16(b + p * n + col0 + 16);
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const float x = a[at[r] + p * a_col];
+                sum0[r] += x * b0;
+                sum1[r] += x * b1;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            if (row0 + r >= m) break;
+            STORE16(c + (row0 + r) * n + col0, sum0[r]);
+            STORE16(c + (row0 + r) * n + col0 + 16, sum1[r]);
+        }
+        return;
+    }
+    for (int row = row0; row < min(row0 + ROWS, m); ++row)
+        for (int col = col0; col < n; ++col) {
+            float sum = start ? start[row * step + col] : 0.0f;
+            for (int p = 0; p < k; ++p) sum += a[row * a_row + p * a_col] * b[p * n + col];
+            c[row * n + col] = sum;
+        }
+}
+
+// c = a b + bias, where bias may be NULL.
+__kernel void matmul_blocked(__global const float *restrict a, __global const float *restrict b,
+                             __global const float *restrict bias, __global float *restrict c,
+                             const int m, const int n, const int k)
+{
+    block(a, b, bias, 0, c, m, n, k, k, 1);
+}
+
+// c = c + a^T b, where a lies (k, m): what the gradient of a weight needs.
+__kernel void matmul_blocked_add(__global const float *restrict a, __global const float *restrict b,
+                                 __global float *restrict c, const int m, const int n, const int k)
+{
+    block(a, b, c, n, c, m, n, k, 1, m);
+}

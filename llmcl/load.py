@@ -1,0 +1,22 @@
+"""A trained model from either kind of file."""
+
+import os
+from pathlib import Path
+
+from .checkpoint import load_checkpoint
+from .errors import CheckpointError
+from .gguf_file import read_gguf
+from .model import GPT
+from .tokenizer_base import Tokenizer
+
+
+def load_model(path: str | os.PathLike, engine) -> tuple[GPT, Tokenizer]:
+    """(model, tokenizer) from a checkpoint or a GGUF file, told apart by their first bytes."""
+    path = Path(path)
+    if not path.is_file():
+        raise CheckpointError(f"{path} is no file; give a .gguf or .safetensors file.")
+    with open(path, "rb") as file:
+        stored = read_gguf(path) if file.read(4) == b"GGUF" else load_checkpoint(path)
+    model = GPT(stored.config, engine)
+    model.load_weights(stored.weights)
+    return model, stored.tokenizer

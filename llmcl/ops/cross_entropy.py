@@ -1,0 +1,31 @@
+"""Cross-entropy of the next token, over the places that count."""
+
+from ..reference.shapes import check_cross_entropy
+
+
+def cross_entropy(logits, targets):
+    """(loss (1,), log_sum (rows)): the mean surprise in nats over targets that are not -1.
+
+    logits (..., V), targets (...) of int32. log_sum is the logarithm of the sum of exponentials of
+    each row that counts, kept for backward; 0 elsewhere.
+    """
+    count = check_cross_entropy(logits, targets, targets.host)
+    v, rows, engine = logits.shape[-1], targets.size, logits.engine
+    row_loss, log_sum, loss = engine.empty((rows,)), engine.empty((rows,)), engine.empty((1,))
+    engine.launch(
+        "cross_entropy", "cross_entropy_rows", rows, logits, targets, row_loss, log_sum, rows, v
+    )
+    engine.launch("cross_entropy", "cross_entropy_mean", 1, row_loss, loss, rows, count)
+    return loss, log_sum
+
+
+def cross_entropy_backward(logits, targets, log_sum):
+    """dlogits (..., V): the shares minus one at the target, over the count; 0 where not counted."""
+    count = check_cross_entropy(logits, targets, targets.host)
+    v, rows = logits.shape[-1], targets.size
+    dlogits = logits.engine.empty(logits.shape)
+    logits.engine.launch(
+        "cross_entropy", "cross_entropy_backward", rows,
+        logits, targets, log_sum, dlogits, rows, v, count,
+    )  # fmt: skip
+    return dlogits

@@ -1,0 +1,160 @@
+"""The OpenCL engine: arrays on one device, and every operation by its name."""
+
+import math
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.tools
+
+from ..errors import DeviceError, ShapeError
+from ..layout import layout
+from ..program import Program
+from ..reference.shapes import to_int32
+from ..tensor import FLOAT32, INT32, Tensor
+from . import OPERATIONS
+from .linear import TILE
+
+class Engine:
+    """OpenCL in float32 on one device.
+
+    It has the same methods as llmcl.reference.Engine: from_host, to_host, empty, zeros, flat, copy,
+    and every operation of llmcl.ops by name. With exact=True every tensor gets a buffer of exactly
+    its size, so that a strict device such as Oclgrind sees a write past its end. Such buffers live as
+    long as the engine, because Oclgrind takes a new buffer at a released one's address for the old.
+    """
+
+    dtype = FLOAT32
+
+    def __init__(self, device, *, exact: bool = False):
+        self.device = device
+        self.exact = exact
+        self.name = device.info.name
+        self.program = Program(device)
+        self.queue = device.queue
+        self.local_size = device.local_size
+        tiles = device.info.kind == "gpu" and device.info.max_group_size >= TILE * TILE
+        self.product = "tiled" if tiles else "blocked"
+        self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(device.queue))
+        self._kept = []
+        for operation in OPERATIONS:
+            setattr(self, operation.__name__, operation)
+
+    # ---- launching ----
+
+    def launch(self, file: str, name: str, items: int, *args) -> None:
+        """One work-item for each of `items`, in groups of the device's own size."""
+        kernel = self.program.kernel(file, name)
+        kernel((items,), (min(self.local_size, kernel.max_group),), *args)
+
+    def launch2d(self, file: str, name: str, columns: int, rows: int, *args) -> None:
+        """One work-item for each column (id 0) of each row (id 1)."""
+        kernel = self.program.kernel(file, name)
+        kernel((columns, rows), (min(self.local_size, kernel.max_group), 1), *args)
+
+    # ---- data ----
+
+    def _buffer(self, count_bytes: int):
+        try:
+            if self.exact:
+                buffer = cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, count_bytes)
+                self._kept.append(buffer)
+                return buffer
+            return self._pool.allocate(count_bytes)
+        except cl.MemoryError as error:
+            raise DeviceError(
+                f"{self.name} has no room for {count_bytes / 2**20:.1f} MiB more (it has "
+                f"{self.device.info.global_mem_bytes / 2**20:.0f} MiB in all); "
+                "use a smaller batch, context or model."
+            ) from error
+
+    def empty(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
+        """A tensor whose contents are whatever lay there before."""
+        size = math.prod(shape)
+        if not 0 < size < 2**31:
+            raise ShapeError(
+                f"a tensor of shape {tuple(shape)} has {size} elements; kernels count with 32-bit "
+                "integers, so it must be from 1 to 2147483647."
+            )
+        return Tensor(self._buffer(4 * size), tuple(shape), np.dtype(dtype), self)
+
+    def zeros(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
+        """A tensor of zeros."""
+        return self.from_host(np.zeros(shape, dtype))
+
+    def from_host(self, array) -> Tensor:
+        """A copy on the device of anything NumPy can read.
+
+        Floating point numbers are rounded to float32, whole numbers become int32 (ShapeError names
+        the first that does not fit); the rows are laid one after the other whatever their order was.
+        """
+        array = np.asarray(array)
+        if array.dtype.kind == "f":
+            host = np.ascontiguousarray(array, dtype=np.float32)
+        elif array.dtype.kind in "iu":
+            host = to_int32(array)
+        else:
+            raise ShapeError(f"an array of {array.dtype} cannot go to a device; use numbers.")
+        host = host.reshape(array.shape)
+        tensor = self.empty(array.shape, host.dtype)
+        cl.enqueue_copy(self.queue, tensor.buffer, host, is_blocking=True)
+        if host.dtype == INT32:
+            tensor.host = host.copy() if host is array else host
+        return tensor
+
+    def to_host(self, tensor: Tensor) -> np.ndarray:
+        """A NumPy copy of a tensor; waits for all launches before it."""
+        host = np.empty(tensor.shape, tensor.dtype)
+        cl.enqueue_copy(self.queue, host, tensor.buffer, is_blocking=True)
+        return host
+
+    def flat(self, shapes: dict[str, tuple[int, ...]]) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Zeros for all shapes in one buffer: (the whole, the parts by name).
+
+        Every part starts at a multiple of 1024 bytes; the padding between is zero. An exact engine
+        gives each part a buffer of its own instead, and the list holds them all.
+        """
+        if self.exact:
+            parts = {name: self.zeros(shape) for name, shape in shapes.items()}
+            return list(parts.values()), parts
+        starts, end = layout(shapes)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        try:
+            whole = cl.Buffer(self.device.context, flags, hostbuf=np.zeros(end, np.float32))
+        except cl.MemoryError as error:
+            raise DeviceError(
+                f"{self.name} has no room for {4 * end / 2**20:.1f} MiB of parameters; "
+                "use a smaller model."
+            ) from error
+        parts = {
+            name: Tensor(
+                whole.get_sub_region(4 * starts[name], 4 * math.prod(shape)), shape, FLOAT32, self
+            )
+            for name, shape in shapes.items()
+        }
+        return [Tensor(whole, (end,), FLOAT32, self)], parts
+
+    def write(self, tensor: Tensor, array, row: int = 0) -> None:
+        """Copies host rows into a tensor, the first of them to `row`."""
+        host = np.ascontiguousarray(array, dtype=tensor.dtype)
+        start = self._span(tensor, host.shape, row)
+        cl.enqueue_copy(self.queue, tensor.buffer, host, dst_offset=start, is_blocking=True)
+
+    def copy(self, target: Tensor, source: Tensor, row: int = 0) -> None:
+        """Copies the rows of `source` into `target`, the first of them to `row`, on the device."""
+        start = self._span(target, source.shape, row)
+        cl.enqueue_copy(
+            self.queue, target.buffer, source.buffer, dst_offset=start, byte_count=4 * source.size
+        )
+
+    def _span(self, target, shape, row):
+        width = target.shape[-1]
+        start = row * width
+        if shape[-1] != width or row < 0 or start + math.prod(shape) > target.size:
+            raise ShapeError(
+                f"rows of shape {shape} do not fit into {target.shape} from row {row} on."
+            )
+        return 4 * start
+
+    def finish(self) -> None:
+        """Waits until all launches are done."""
+        self.queue.finish()

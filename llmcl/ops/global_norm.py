@@ -1,0 +1,40 @@
+"""The norm of all gradients together, and the clip that it asks for."""
+
+# As many groups as keep a large device busy; each leaves one partial sum.
+GROUPS = 32
+
+
+def _partial_sums(x, partial, offset):
+    engine = x.engine
+    kernel = engine.program.kernel("global_norm", "sum_squares_groups")
+    local = min(engine.local_size, kernel.max_group)
+    kernel((GROUPS * local,), (local,), x, partial, 4 * local, offset, x.size)
+
+
+def sum_squares(x):
+    """The sum of all squares of a tensor, (1,)."""
+    engine = x.engine
+    partial, total = engine.empty((GROUPS,)), engine.empty((1,))
+    _partial_sums(x, partial, 0)
+    engine.launch("global_norm", "sum_partials", 1, partial, total, GROUPS)
+    return total
+
+
+def global_norm(grads, loss, max_norm, step=1, before=None):
+    """status (5,) = [norm, clip, finite, loss, bad step]; the gradient is multiplied by clip.
+
+    grads: list of tensors. clip is max_norm / norm where the norm is above max_norm, else 1. finite
+    is 1 when norm and loss are finite numbers, in this step and in all before it, else 0, and then
+    no weight is changed; bad step is the first one that was not, or 0. before: the last status.
+    Pascanu, Mikolov and Bengio 2013.
+    """
+    engine = loss.engine
+    count = GROUPS * len(grads)
+    partial, status = engine.empty((count,)), engine.empty((5,))
+    for i, grad in enumerate(grads):
+        _partial_sums(grad, partial, i * GROUPS)
+    engine.launch(
+        "global_norm", "global_norm_status", 1,
+        partial, loss, before, status, count, float(max_norm), step,
+    )  # fmt: skip
+    return status

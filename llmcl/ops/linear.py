@@ -1,0 +1,69 @@
+"""Matrix product, and the linear layer y = x W + b."""
+
+from ..reference.shapes import check_linear, check_matmul
+
+# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by 32 columns.
+TILE = 16
+ROWS = 6
+OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}")
+
+
+def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, add=False):
+    """Writes the (m, n) product of a (m, k) and b (k, n) into c, or adds it to c.
+
+    Transposed operands lie (k, m) and (n, k). This is the one place that chooses the kernel: tiles
+    in local memory for a GPU, blocks in registers for everything else.
+    """
+    engine = c.engine
+    if engine.product == "tiled":
+        strides = *((1, m) if transpose_a else (k, 1)), *((1, k) if transpose_b else (n, 1))
+        name = "matmul_tiled_add" if add else "matmul_tiled"
+        kernel = engine.program.kernel("matmul", name, OPTIONS)
+        kernel((n, m), (TILE, TILE), a, b, *(() if add else (bias,)), c, m, n, k, *strides)
+        return
+    if transpose_b:
+        b = _transposed(b, n, k)
+    if transpose_a and not add:
+        a = _transposed(a, k, m)
+    name = "matmul_blocked_add" if add else "matmul_blocked"
+    kernel = engine.program.kernel("matmul", name, OPTIONS)
+    blocks = -(-n // 32), -(-m // ROWS)
+    kernel(blocks, (1, 1), a, b, *(() if add else (bias,)), c, m, n, k)
+
+
+def _transposed(x, rows, cols):
+    y = x.engine.empty((cols, rows))
+    kernel = x.engine.program.kernel("transpose", "transpose")
+    kernel((-(-rows // 16), -(-cols // 16)), (1, 1), x, y, rows, cols)
+    return y
+
+
+def matmul(a, b, transpose_a=False, transpose_b=False):
+    """a b for matrices, either of them transposed on request."""
+    m, n, k = check_matmul(a, b, transpose_a, transpose_b)
+    c = a.engine.empty((m, n))
+    multiply(a, b, c, m, n, k, transpose_a=transpose_a, transpose_b=transpose_b)
+    return c
+
+
+def linear(x, w, b):
+    """x w + b: x (..., K), w (K, N), b (N) -> (..., N)."""
+    check_linear(x, w, b)
+    k, n = w.shape
+    y = x.engine.empty((*x.shape[:-1], n))
+    multiply(x, w, y, x.size // k, n, k, bias=b)
+    return y
+
+
+def linear_backward(x, w, dy, dw, db):
+    """dx (..., K); adds to dw (K, N) and db (N).
+
+    dx = dy w^T, dw = x^T dy summed over all rows, db = the sum of dy over all rows.
+    """
+    k, n = w.shape
+    rows, engine = x.size // k, x.engine
+    multiply(x, dy, dw, k, n, rows, transpose_a=True, add=True)
+    engine.launch("column_sum", "column_sum", n, dy, db, rows, n)
+    dx = engine.empty(x.shape)
+    multiply(dy, w, dx, rows, k, n, transpose_b=True)
+    return dx

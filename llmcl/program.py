@@ -1,0 +1,247 @@
+"""Compiles kernels/*.cl for one device, and launches them after checking what they are given.
+
+A wrong argument is found before anything runs: the signature is read from the .cl text.
+"""
+
+import re
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+
+from .errors import DeviceError, KernelError
+from .resources import kernels_dir
+from .tensor import Tensor
+
+# Local memory that every OpenCL 1.2 device has; PoCL accepts more than it has without a word.
+PORTABLE_LOCAL_BYTES = 32 * 1024
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_KERNEL = re.compile(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(([^)]*)\)", re.DOTALL)
+_DTYPES = {"float": np.dtype(np.float32), "int": np.dtype(np.int32), "uint": np.dtype(np.uint32)}
+# A NumPy float handed to an int parameter, or the reverse, would arrive as other bits.
+_WHOLE = (int, np.integer)
+_NUMBERS = {"float": (float, int, np.floating), "int": _WHOLE, "uint": _WHOLE}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel, as its text declares it."""
+
+    name: str
+    type: str  # "float", "int", "uint"
+    space: str  # "global", "local" or "value"
+    written: bool
+    restrict: bool
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type of its elements."""
+        return _DTYPES[self.type]
+
+
+def read_signatures(text: str) -> dict[str, list[Parameter]]:
+    """The parameters of every kernel in an OpenCL C text, by kernel name."""
+    bare = _COMMENT.sub(" ", text)
+    return {
+        name: [_parameter(part) for part in arguments.split(",")]
+        for name, arguments in _KERNEL.findall(bare)
+    }
+
+
+def _parameter(text: str) -> Parameter:
+    words = text.replace("*", " * ").split()
+    space = next((s for s in ("global", "local") if s in words or f"__{s}" in words), "value")
+    kind = next((w for w in words if w in _DTYPES), None)
+    if kind is None:
+        raise KernelError(
+            f"the kernel parameter '{text.strip()}' has a type that llmcl does not know; "
+            f"use {', '.join(_DTYPES)}."
+        )
+    written = space == "global" and "const" not in words
+    return Parameter(words[-1], kind, space, written, "restrict" in words)
+
+
+def explain_build_log(title: str, text: str, log: str) -> str:
+    """The compiler's first error in words, with the numbered lines of our text around it."""
+    found = re.search(r":(\d+):(?:(\d+):)?\s*(?:fatal )?error:\s*(.+)", log)
+    if not found:
+        lines = [line for line in log.splitlines() if line.strip()]
+        return f"{title} does not compile: {lines[0] if lines else 'the compiler gives no reason'}"
+    number, message = int(found[1]), found[3].strip()
+    lines = text.splitlines()
+    around = range(max(1, number - 2), min(len(lines), number + 1) + 1)
+    shown = "\n".join(f"{'>' if i == number else ' '}{i:4d} | {lines[i - 1]}" for i in around)
+    return f"{title} does not compile. Line {number}: {message}\n{shown}"
+
+
+class Kernel:
+    """One compiled kernel that checks its arguments and launches itself."""
+
+    def __init__(self, handle: cl.Kernel, parameters: list[Parameter], program: "Program"):
+        device = program.device
+        self.name = handle.function_name
+        self.parameters = parameters
+        self.device = device
+        self._handle = handle
+        self._lock = program.lock
+        self._buffers = [i for i, p in enumerate(parameters) if p.space == "global"]
+        self._written = [i for i, p in enumerate(parameters) if p.written and p.restrict]
+        handle.set_scalar_arg_dtypes([p.dtype if p.space == "value" else None for p in parameters])
+        info = cl.kernel_work_group_info
+        self.max_group = handle.get_work_group_info(info.WORK_GROUP_SIZE, device.info.handle)
+
+    def __call__(self, global_size: tuple, local_size: tuple, *args) -> None:
+        """Puts one launch on the queue. Global sizes are rounded up to whole groups.
+
+        A tensor goes to a __global pointer (None is NULL), a number of bytes to a __local pointer,
+        a Python or NumPy number to a value. Raises KernelError before anything runs.
+        """
+        if len(args) != len(self.parameters):
+            self._wrong_count(args)
+        values = []
+        for parameter, arg in zip(self.parameters, args, strict=True):
+            if parameter.space == "global":
+                if type(arg) is Tensor and arg.dtype is parameter.dtype:
+                    values.append(arg.buffer)
+                elif arg is None and not parameter.written:
+                    values.append(None)
+                else:
+                    self._wrong_argument(parameter, arg)
+            elif parameter.space == "value":
+                if not isinstance(arg, _NUMBERS[parameter.type]):
+                    self._wrong_number(parameter, arg)
+                values.append(arg)
+            else:
+                values.append(self._local_memory(parameter, arg))
+        for i in self._written:
+            for j in self._buffers:
+                if values[j] is values[i] and j != i:
+                    self._aliased(i, j)
+        rounded = tuple(-(-g // w) * w for g, w in zip(global_size, local_size, strict=True))
+        self._check_group(local_size)
+        try:
+            with self._lock:
+                self._handle(self.device.queue, rounded, local_size, *values)
+        except (TypeError, cl.Error, OverflowError) as error:
+            self._failed(error, rounded, local_size)
+
+    def _check_group(self, local_size):
+        size = 1
+        for width in local_size:
+            size *= width
+        if size > self.max_group:
+            raise KernelError(
+                f"{self.name}: a work-group of {size} was asked for; this kernel on "
+                f"{self.device.info.name} allows {self.max_group}. Choose a smaller local size."
+            )
+
+    def _local_memory(self, parameter, count_bytes):
+        limit = min(self.device.info.local_mem_bytes, PORTABLE_LOCAL_BYTES)
+        if not isinstance(count_bytes, int) or not 0 < count_bytes <= limit:
+            raise KernelError(
+                f"{self.name}: {parameter.name} asks for {count_bytes!r} bytes of local memory; "
+                f"give a number of bytes from 1 to {limit} (this device has "
+                f"{self.device.info.local_mem_bytes}, every OpenCL 1.2 device {PORTABLE_LOCAL_BYTES})."
+            )
+        return cl.LocalMemory(count_bytes)
+
+    def _wrong_count(self, args):
+        names = ", ".join(p.name for p in self.parameters)
+        raise KernelError(
+            f"{self.name} takes {len(self.parameters)} arguments ({names}); {len(args)} were given."
+        )
+
+    def _wrong_argument(self, parameter, arg):
+        wanted = f"a {parameter.dtype.name} tensor"
+        if isinstance(arg, Tensor):
+            given, remedy = f"a tensor of {arg.dtype.name}", "convert it first"
+        elif isinstance(arg, np.ndarray):
+            given = f"a NumPy array of {arg.dtype.name}"
+            remedy = "move it to the device with engine.from_host(array)"
+        else:
+            given, remedy = repr(arg)[:60], "see the kernel's text for the order of its arguments"
+        raise KernelError(
+            f"{self.name}: argument {parameter.name} must be {wanted}, and is {given}; {remedy}."
+        )
+
+    def _aliased(self, i, j):
+        raise KernelError(
+            f"{self.name}: {self.parameters[i].name} and {self.parameters[j].name} are the same "
+            f"buffer, but {self.parameters[i].name} is written and declared restrict; "
+            "give the result a buffer of its own."
+        )
+
+    def _wrong_number(self, parameter, arg):
+        wanted = "a number" if parameter.type == "float" else "a whole number"
+        raise KernelError(
+            f"{self.name}: argument {parameter.name} must be {wanted} ({parameter.type}), and is "
+            f"{type(arg).__name__} {repr(arg)[:60]}."
+        )
+
+    def _failed(self, error, global_size, local_size):
+        raise KernelError(
+            f"{self.name} could not be launched with global size {global_size} and local size "
+            f"{local_size} on {self.device.info.name}: {error}."
+        ) from error
+
+
+class Program:
+    """The kernels of one device, compiled when they are first asked for and kept."""
+
+    def __init__(self, device, folder: Path | None = None):
+        self.device = device
+        # Oclgrind's detectors misread what the optimizer makes of a condition or a division.
+        self.options = ["-cl-opt-disable"] if device.info.kind == "simulator" else []
+        self.folder = folder or kernels_dir()
+        self._files: dict[tuple, dict[str, Kernel]] = {}
+        self.lock = threading.RLock()
+
+    def kernel(self, file: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
+        """The kernel `name` of kernels/`file`.cl; raises KernelError when there is none."""
+        kernels = self._files.get((file, options))
+        if kernels is None:
+            with self.lock:
+                kernels = self._files[file, options] = self._compile_file(file, options)
+        if name not in kernels:
+            raise KernelError(f"{file}.cl has no kernel {name!r}; it has {', '.join(kernels)}.")
+        return kernels[name]
+
+    def _compile_file(self, file, options):
+        path = self.folder / f"{file}.cl"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            there = ", ".join(sorted(p.stem for p in self.folder.glob("*.cl"))) or "none"
+            raise KernelError(f"there is no kernel file {file}.cl; there are: {there}.") from None
+        return self.compile(text, f"{file}.cl", options)
+
+    def compile(
+        self, text: str, title: str = "the kernel text", options: tuple[str, ...] = ()
+    ) -> dict[str, Kernel]:
+        """The kernels of an OpenCL C text by name; raises KernelError with the line that is wrong."""
+        signatures = read_signatures(text)
+        if not signatures:
+            raise KernelError(f"{title} holds no __kernel function.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a compiler's chatter is not an error
+            built = self._build(text, title, list(options))
+            return {
+                name: Kernel(cl.Kernel(built, name), parameters, self)
+                for name, parameters in signatures.items()
+            }
+
+    def _build(self, text, title, options):
+        try:
+            return cl.Program(self.device.context, text).build(
+                options=["-cl-std=CL1.2", *self.options, *options], devices=[self.device.info.handle]
+            )
+        except cl.RuntimeError as error:
+            raise KernelError(explain_build_log(title, text, str(error))) from error
+        except (cl.MemoryError, cl.LogicError) as error:
+            raise DeviceError(
+                f"{self.device.info.name} could not compile {title}: {error}."
+            ) from error
