@@ -25,19 +25,22 @@ __kernel void embedding_forward(__global const int *restrict ids,           // (
     x[place * C + c] = tokens[ids[place] * C + c] + positions[(first + t) * C + c];
 }
 
-// One work-item, one element of one table row; it walks over all places and adds where its id stands.
+// One work-item, `width` elements of one table row; it walks over all places and adds where its id
+// stands. A CPU takes whole rows, so the walk is done once; a GPU takes one element, so that
+// neighbouring work-items read neighbouring addresses.
 __kernel void embedding_backward_tokens(__global const int *restrict ids,   // (B, T)
                                         __global const float *restrict dx,  // (B, T, C)
                                         __global float *restrict dtokens,   // (V, C), added to
-                                        const int places, const int V, const int C)
+                                        const int places, const int V, const int C,
+                                        const int width)
 {
-    const int c = get_global_id(0);
+    const int c0 = get_global_id(0) * width;
     const int v = get_global_id(1);
-    if (c >= C || v >= V) return;
-    float sum = dtokens[v * C + c];
+    if (c0 >= C || v >= V) return;
+    const int end = min(c0 + width, C);
     for (int place = 0; place < places; ++place)
-        if (ids[place] == v) sum += dx[place * C + c];
-    dtokens[v * C + c] = sum;
+        if (ids[place] == v)
+            for (int c = c0; c < end; ++c) dtokens[v * C + c] += dx[place * C + c];
 }
 
 // One work-item, one element of one position's row; it adds over the batch.

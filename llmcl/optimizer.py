@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass
 
-from .errors import ConfigError
+from .errors import CheckpointError, ConfigError
 from .layout import layout
 from .model import GPT, decays
 
@@ -95,3 +95,21 @@ class AdamW:
                 epsilon=s.epsilon, decay=s.decay, step=self.steps, n_decay=n_decay,
             )  # fmt: skip
         return status
+
+    def moments(self) -> tuple[dict, dict]:
+        """Copies of m and v as NumPy arrays by parameter name."""
+        to_host = self.model.engine.to_host
+        m = {name: to_host(tensor) for name, tensor in self.m.items()}
+        return m, {name: to_host(tensor) for name, tensor in self.v.items()}
+
+    def load_moments(self, m: dict, v: dict, steps: int) -> None:
+        """Takes over what moments() gave after `steps` steps."""
+        if not m or not v:
+            raise CheckpointError(
+                "the checkpoint has no moments of AdamW, so training cannot go on from it; "
+                "use the checkpoint of a run that was interrupted."
+            )
+        for name in self.m:
+            self.model.engine.write(self.m[name], m[name])
+            self.model.engine.write(self.v[name], v[name])
+        self.steps = steps

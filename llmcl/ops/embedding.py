@@ -18,9 +18,9 @@ def embedding(ids, tokens, positions, first=0):
 def embedding_backward(ids, dx, dtokens, dpositions):
     """Adds to dtokens (V, C) and dpositions (P, C) what dx (B, T, C) says."""
     (b, t, c), v, engine = dx.shape, dtokens.shape[0], dx.engine
-    engine.launch2d(
-        "embedding", "embedding_backward_tokens", c, v, ids, dx, dtokens, b * t, v, c
-    )
+    width = 1 if engine.device.info.kind == "gpu" else c
+    kernel = engine.program.kernel("embedding", "embedding_backward_tokens")
+    kernel((-(-c // width), v), (1, 1), ids, dx, dtokens, b * t, v, c, width)
     engine.launch2d("embedding", "embedding_backward_positions", c, t, dx, dpositions, b, t, c)
 
 

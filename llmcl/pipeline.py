@@ -1,0 +1,303 @@
+"""The whole road: from two text files to a GGUF file, with checkpoints on the way.
+
+Three stages: pretraining on sentences; tuning on dialogues alone, to see the sentences fade; tuning
+on dialogues with the sentences mixed in, to see them stay. The last one is exported.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from . import __version__
+from .chat_format import write_modelfile
+from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from .data import pretrain_rows, read_dialogues, read_sentences, tokenizer_texts, tune_rows
+from .errors import CheckpointError, DataError, TrainingError
+from .evaluate import answers, recall
+from .files import replacing
+from .gguf_file import write_gguf
+from .model import GPT
+from .optimizer import AdamW
+from .resources import data_dir
+from .settings import STAGES, Settings
+from .tokenizer import ByteBPE, WordDictionary
+from .train import Batches, Step, train_steps
+
+RUNNING = "checkpoint.safetensors"
+
+
+class Stopped(TrainingError):
+    """Somebody stopped the run; its checkpoint is written."""
+
+
+class Listener:
+    """What a run tells while it goes on; override what is of interest."""
+
+    def message(self, text: str) -> None:
+        """A sentence about what was found or done."""
+
+    def stage(self, name: str, done: int, steps: int) -> None:
+        """A stage begins, or goes on after `done` of its steps."""
+
+    def step(self, step: Step) -> None:
+        """A step was made."""
+
+    def stop_wanted(self) -> bool:
+        """Whether to stop after this step; a checkpoint is written first."""
+        return False
+
+
+def train_to_gguf(
+    out: str | os.PathLike,
+    settings: Settings,
+    engine,
+    *,
+    pretrain: str | os.PathLike | None = None,
+    tune: str | os.PathLike | None = None,
+    resume: bool = False,
+    restart: bool = False,
+    listener: Listener | None = None,
+) -> dict:
+    """Trains a model in a folder and exports it; returns the metrics that metrics.json holds.
+
+    pretrain, tune: text files like those in the data folder, which are the default. resume: go on
+    with an unfinished run in the folder, if there is one; restart: forget it. Raises DataError for
+    texts and folders that cannot be used, CheckpointError for an unfinished run of other settings,
+    TrainingError when the loss is not finite, and Stopped when the listener wants to stop.
+    """
+    sentences = read_sentences(pretrain or data_dir() / "pretrain.txt")
+    dialogues = read_dialogues(tune or data_dir() / "tune.jsonl")
+    with _own_folder(Path(out)) as folder:
+        run = Run(folder, settings, engine, sentences, dialogues, listener or Listener())
+        return run.train(run.unfinished(resume, restart))
+
+
+@contextmanager
+def _own_folder(out: Path) -> Iterator[Path]:
+    """The folder, made if need be, for this process alone."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(out / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise DataError(
+            f"another run is writing to {out}; wait for it, or choose another folder."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"the folder {out} cannot be written ({error.strerror}); choose another folder."
+        ) from error
+    try:
+        yield out
+    finally:
+        lock.release()
+
+
+class Run:
+    """A training run in a folder: the texts, the tokenizer made of them, the model, the results."""
+
+    def __init__(self, out: Path, settings: Settings, engine, sentences, dialogues, listener):
+        self.out, self.settings, self.engine, self.listener = out, settings, engine, listener
+        self.sentences, self.dialogues = sentences, dialogues
+        texts = tokenizer_texts(sentences, dialogues)
+        if settings.tokenizer == "bpe":
+            self.tokenizer = ByteBPE.train(texts, settings.vocab_size, engine)
+        else:
+            self.tokenizer = WordDictionary.train(texts, settings.vocab_size, spell_unknown=True)
+        self.model = GPT(settings.config(self.tokenizer.vocab_size), engine)
+        self.results: dict[str, dict] = {}
+        texts_hash = hashlib.sha256(json.dumps(texts).encode("ascii")).hexdigest()
+        self.facts = {"settings": settings.to_dict(), "texts": texts_hash[:16]}
+
+    def train(self, last: Checkpoint | None) -> dict:
+        """Runs every stage that is not done yet, exports, and returns the metrics."""
+        for stage in STAGES:
+            if stage not in self.results:
+                self._train_stage(stage, last)
+                last = None
+                self._finish_stage(stage)
+        metrics = self._export()
+        (self.out / RUNNING).unlink(missing_ok=True)
+        return metrics
+
+    # ---- a stage ----
+
+    def _train_stage(self, stage: str, last: Checkpoint | None) -> None:
+        schedule, optimizer = self.settings.schedule(stage), AdamW(self.model)
+        state = {"stage": stage, "step": 0, "curve": [], "seconds": 0.0}
+        if last is None:
+            self._load_start(stage)
+        else:
+            self.model.load_weights(last.weights)
+            optimizer.load_moments(last.m, last.v, last.state["step"])
+            state |= {name: last.state[name] for name in state}
+        self.listener.stage(stage, state["step"], schedule.steps)
+        batches = Batches(
+            self._rows(stage), self.settings.batch_size, self.tokenizer.end_id, self.settings.seed
+        )
+        steps = train_steps(self.model, optimizer, batches, schedule, first=state["step"] + 1)
+        began = time.perf_counter() - state["seconds"]
+        for step in self._explained(stage, steps):
+            state |= {"step": step.step, "seconds": time.perf_counter() - began}
+            if step.loss is not None:
+                state["curve"].append([step.step, step.loss, step.norm, step.rate, step.speed])
+            self.listener.step(step)
+            self._keep(state, optimizer, every=50)
+        state["seconds"] = time.perf_counter() - began
+        self.results[stage] = {
+            "steps": schedule.steps,
+            "seconds": state["seconds"],
+            "loss": state["curve"][-1][1],
+            "curve": state["curve"],
+        }
+
+    def _load_start(self, stage):
+        if stage == "pretrain":
+            self.model.initialize(self.settings.seed)
+        else:
+            self.model.load_weights(load_checkpoint(self.out / "pretrain.safetensors").weights)
+
+    def _rows(self, stage):
+        context = self.settings.context_length
+        sentences = pretrain_rows(self.sentences, self.tokenizer, context)
+        if stage == "pretrain":
+            return [sentences]
+        dialogues = tune_rows(self.dialogues, self.tokenizer, context)
+        return [dialogues] if stage == "tune_without_mixing" else [dialogues, sentences]
+
+    def _explained(self, stage, steps):
+        try:
+            yield from steps
+        except TrainingError as error:
+            raise TrainingError(
+                f"{stage}: {error} The checkpoints in {self.out} are kept."
+            ) from error
+
+    def _keep(self, state, optimizer, every):
+        stop = self.listener.stop_wanted()
+        if stop or state["step"] % every == 0:
+            m, v = optimizer.moments()
+            self._save(RUNNING, state, m, v)
+        if stop:
+            raise Stopped(
+                f"stopped at step {state['step']} of {state['stage']}; "
+                f"the checkpoint is in {self.out}, and --resume goes on from it."
+            )
+
+    def _finish_stage(self, stage):
+        result = self.results[stage]
+        known = recall(self.model, self.tokenizer, self.sentences)
+        result["recall"] = [sum(known), len(known)]
+        told = f"{stage}: {sum(known)} of {len(known)} sentences known"
+        if stage != "pretrain":
+            right = answers(self.model, self.tokenizer, self.dialogues)
+            result["answers"] = [sum(right), len(right)]
+            told += f", {sum(right)} of {len(right)} questions answered"
+        self.listener.message(f"{told}.")
+        state = {"stage": stage, "step": result["steps"]}
+        self._save(f"{stage}.safetensors", state)
+        self._save(RUNNING, state)
+
+    # ---- checkpoints ----
+
+    def _save(self, name, state, m=None, v=None):
+        state = self.facts | self.environment() | state | {"results": self.results}
+        save_checkpoint(
+            self.out / name,
+            Checkpoint(
+                self.model.config, self.model.weights(), self.tokenizer, m or {}, v or {}, state
+            ),
+        )
+
+    def environment(self) -> dict:
+        """What else decides the last bits: the device, its group size, the versions."""
+        device = self.engine.device
+        return {
+            "device": device.describe() if device else "NumPy",
+            "local_size": device.local_size if device else 0,
+            "versions": {
+                "llmcl": __version__, "numpy": np.__version__, "python": platform.python_version()
+            },
+        }  # fmt: skip
+
+    def unfinished(self, resume: bool, restart: bool) -> Checkpoint | None:
+        """The unfinished run in the folder, if it is to be continued; its results are taken over."""
+        path = self.out / RUNNING
+        if restart or not path.exists():
+            return None
+        last = load_checkpoint(path)
+        state = last.state
+        if not resume:
+            raise CheckpointError(
+                f"{self.out} holds an unfinished run (step {state.get('step')} of "
+                f"{state.get('stage')}); go on with --resume, or forget it with --restart."
+            )
+        different = [name for name, value in self.facts.items() if state.get(name) != value]
+        if different:
+            raise CheckpointError(
+                f"the unfinished run in {self.out} has other {' and '.join(different)}; "
+                "use the same ones, another folder, or --restart."
+            )
+        changed = [k for k, value in self.environment().items() if state.get(k) != value]
+        if changed:
+            self.listener.message(
+                f"The {' and '.join(changed)} changed since the checkpoint; "
+                "the last digits of the result may differ from an uninterrupted run."
+            )
+        self.results = state["results"]
+        return None if state["stage"] in self.results else last
+
+    # ---- the end ----
+
+    def _export(self):
+        trained = load_checkpoint(self.out / "tune.safetensors")
+        path, settings = self.out / "model.gguf", self.settings
+        info = {
+            "dataset": "llmcl sentences and dialogues",
+            "seed": settings.seed,
+            "batch_size": settings.batch_size,
+            "pretrain_steps": settings.pretrain_steps,
+            "pretrain_rate": settings.pretrain_rate,
+            "pretrain_loss": self.results["pretrain"]["loss"],
+            "tune_steps": settings.tune_steps,
+            "tune_rate": settings.tune_rate,
+            "tune_loss": self.results["tune"]["loss"],
+            "sentences": len(self.sentences),
+            "dialogues": len(self.dialogues),
+        }
+        write_gguf(path, trained.config, trained.weights, self.tokenizer, settings.dtype, info)
+        write_modelfile(self.out / "Modelfile", path.name, settings.context_length)
+        metrics = self._metrics(path.stat().st_size)
+        with replacing(self.out / "metrics.json", DataError) as temporary:
+            text = json.dumps(metrics, indent=1) + "\n"
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        return metrics
+
+    def _metrics(self, size: int) -> dict:
+        results = self.results
+        alone = results["tune_without_mixing"]
+        curves = {stage: results[stage]["curve"] for stage in STAGES}
+        bare = {s: {k: v for k, v in results[s].items() if k != "curve"} for s in STAGES}
+        return {
+            "device": self.environment()["device"],
+            "parameters": self.model.config.parameter_count(),
+            "settings": self.settings.to_dict(),
+            "pretrain": bare["pretrain"],
+            "tune": bare["tune"]
+            | {
+                "recall_without_mixing": alone["recall"],
+                "answers_without_mixing": alone["answers"],
+                "seconds_without_mixing": alone["seconds"],
+            },
+            "export": {"bytes": size, "dtype": self.settings.dtype},
+            "curve_columns": ["step", "loss", "gradient_norm", "rate", "tokens_per_second"],
+            "curves": curves,
+        }
