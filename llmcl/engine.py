@@ -16,7 +16,9 @@ def get_engine(wanted: str | int | None = None, *, exact: bool = False):
     wanted = os.environ.get("LLMCL_DEVICE") or None if wanted is None else wanted
     if isinstance(wanted, str) and wanted.strip().lower() in ("numpy", "numpy32", "numpy64"):
         return reference.Engine(np.float64 if wanted.strip().endswith("64") else np.float32)
-    from . import ops  # only here: the NumPy engine works without pyopencl
-    from .device import choose
+    from .device import choose  # only here: the NumPy engine works without pyopencl
 
-    return ops.Engine(choose(wanted), exact=exact)
+    device = choose(wanted)
+    from . import ops  # after choose, which explains a pyopencl that cannot be imported
+
+    return ops.Engine(device, exact=exact)
