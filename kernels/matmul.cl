@@ -14,8 +14,8 @@
 //   matmul_tiled        a group loads 16 x 16 tiles into local memory once and uses them 16 times;
 //                       any transpose, and a bias: the version for GPUs
 //   matmul_tiled_add    the same, adding to what c holds
-//   matmul_blocked      one work-item computes ROWS rows by 32 columns in registers, so each number that
-//                       it loads is used many times: the version for CPUs
+//   matmul_blocked      one work-item computes a block of c in registers, so each number that it loads is
+//                       used many times: the version for CPUs
 //   matmul_blocked_add  the same for a transposed a, which lies (k, m), adding to what c holds
 //
 // Index names: row and col in c, p along the sum.
@@ -68,10 +68,10 @@ float tiled_sum(__global const float *restrict a, __global const float *restrict
     return sum;
 }
 
-// c = a b + bias, where bias may be NULL.
+// c = a b + bias.
 __kernel void matmul_tiled(__global const float *restrict a, __global const float *restrict b,
-                           __global const float *restrict bias, __global float *restrict c,
-                           const int m, const int n, const int k,
+                           __global const float *restrict bias,    // (n) or NULL
+                           __global float *restrict c, const int m, const int n, const int k,
                            const int a_row, const int a_col, const int b_row, const int b_col)
 {
     __local tile ta, tb;
@@ -98,50 +98,61 @@ typedef float16 float16u __attribute__((aligned(4)));
 #define LOAD16(p) (*(__global const float16u *)(p))
 #define STORE16(p, value) (*(__global float16u *)(p) = (value))
 
-// One work-item, ROWS rows by 32 columns of c: two vectors of 16 for each row, kept in registers.
+// One work-item, a block of c: ROWS rows by VECTORS vectors of 16 columns, kept in registers.
 //
-//                        b   p -> [ 16 columns ][ 16 columns ]
-//   a  row 0 [p] ----------->  sum0[0]        sum1[0]
-//      row 1 [p] ----------->  sum0[1]        sum1[1]         ...
+//                     b   p -> [ 16 columns ]
+//   a  row 0 [p] ----------->  sum[0]            each number of a is used 16 times, each vector
+//      row 1 [p] ----------->  sum[1]   ...      of b ROWS times, before the next one is loaded
+//
+// Twelve vector registers of sums hide the time that an addition takes: 6 rows of 16 columns fill
+// them on a processor with registers of 8 numbers, 12 rows of 16 on one with registers of 16.
 //
 // a_row and a_col are the strides of a, so one text serves both a and its transpose. The sums start
 // from a row of `start` (a bias: step 0; c itself: step n) or, where it is NULL, from zero. Rows past
-// the end repeat the last row and are not stored; columns past the last full vector go one by one.
+// the end repeat the last row and are not stored; columns past the last full block go one by one.
 #ifndef ROWS
 #define ROWS 6
 #endif
+#ifndef VECTORS
+#define VECTORS 1
+#endif
+#define COLUMNS (16 * VECTORS)
 void block(__global const float *restrict a, __global const float *restrict b,
            __global const float *start, const int step, __global float *c,
            const int m, const int n, const int k, const int a_row, const int a_col)
 {
     const int row0 = get_global_id(1) * ROWS;
-    const int col0 = get_global_id(0) * 32;
+    const int col0 = get_global_id(0) * COLUMNS;
     if (row0 >= m || col0 >= n) return;
 
-    if (col0 + 32 <= n) {
-        float16 sum0[ROWS], sum1[ROWS];
+    if (col0 + COLUMNS <= n) {
+        float16 sum[ROWS][VECTORS];
         int at[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             const int row = min(row0 + r, m - 1);
             at[r] = row * a_row;
-            sum0[r] = start ? LOAD16(start + row * step + col0) : 0.0f;
-            sum1[r] = start ? LOAD16(start + row * step + col0 + 16) : 0.0f;
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                sum[r][v] = start ? LOAD16(start + row * step + col0 + 16 * v) : 0.0f;
         }
         for (int p = 0; p < k; ++p) {
-            const float16 b0 = LOAD16(b + p * n + col0), b1 = LOAD16(b + p * n + col0 + 16);
+            float16 line[VECTORS];
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) line[v] = LOAD16(b + p * n + col0 + 16 * v);
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 const float x = a[at[r] + p * a_col];
-                sum0[r] += x * b0;
-                sum1[r] += x * b1;
+#pragma unroll
+                for (int v = 0; v < VECTORS; ++v) sum[r][v] += x * line[v];
             }
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             if (row0 + r >= m) break;
-            STORE16(c + (row0 + r) * n + col0, sum0[r]);
-            STORE16(c + (row0 + r) * n + col0 + 16, sum1[r]);
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                STORE16(c + (row0 + r) * n + col0 + 16 * v, sum[r][v]);
         }
         return;
     }
@@ -153,10 +164,10 @@ void block(__global const float *restrict a, __global const float *restrict b,
         }
 }
 
-// c = a b + bias, where bias may be NULL.
+// c = a b + bias.
 __kernel void matmul_blocked(__global const float *restrict a, __global const float *restrict b,
-                             __global const float *restrict bias, __global float *restrict c,
-                             const int m, const int n, const int k)
+                             __global const float *restrict bias,    // (n) or NULL
+                             __global float *restrict c, const int m, const int n, const int k)
 {
     block(a, b, bias, 0, c, m, n, k, k, 1);
 }

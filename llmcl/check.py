@@ -131,6 +131,7 @@ def make_cases(rng: np.random.Generator, s: Sizes = Sizes()) -> list[Case]:
     gamma, beta = normal(s.C), normal(s.C)
     _, mean, rstd = _single(reference.layer_norm, x, gamma, beta)
     shares = _single(reference.attention, qkv, s.H)[1]
+    heard, row_sums = _single(reference.fused_attention, qkv, s.H)
     log_sum = _single(reference.cross_entropy, logits, targets)[1]
     last = s.T - 1
     grads = [normal(s.C, s.F), normal(s.F), normal(s.V, s.C)]
@@ -174,6 +175,10 @@ def make_cases(rng: np.random.Generator, s: Sizes = Sizes()) -> list[Case]:
         Case("attention", (qkv[:, : s.T], s.H, last, s.T)),
         Case("attention", (qkv, s.H, 0, (s.T + 1) // 2)),
         Case("attention_backward", (qkv, shares, normal(s.B, s.T, s.C))),
+        Case("fused_attention", (qkv, s.H)),
+        Case("fused_attention", (qkv, s.H, last, s.T)),
+        Case("fused_attention", (qkv, s.H, 0, (s.T + 1) // 2)),
+        Case("fused_attention_backward", (qkv, heard, row_sums, normal(s.B, s.T, s.C))),
         Case("cross_entropy", (logits, targets)),
         Case("cross_entropy_backward", (logits, targets, log_sum)),
         Case("sum_squares", (normal(s.V, s.F),)),

@@ -63,16 +63,16 @@ def load_checkpoint(path: str | os.PathLike) -> Checkpoint:
     try:
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get("llmcl", "null"))
+            if not isinstance(about, dict) or about.get("format") != FORMAT:
+                raise CheckpointError(
+                    f"{path} is a safetensors file, but no checkpoint of llmcl ({FORMAT!r}); "
+                    "use one that `llmcl train` wrote."
+                )
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} is damaged or no safetensors file ({error}); use an earlier checkpoint."
         ) from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path} is a safetensors file, but no checkpoint of llmcl ({FORMAT!r}); "
-            "use one that `llmcl train` wrote."
-        )
     try:
         return _build(about, arrays)
     except (LlmclError, KeyError, TypeError) as error:
@@ -92,11 +92,24 @@ def _build(about: dict, arrays: dict[str, np.ndarray]) -> Checkpoint:
         group, _, name = key.partition("/")
         if group not in groups or shapes.get(name) != array.shape or array.dtype != np.float32:
             raise CheckpointError(f"the tensor {key} {array.shape} {array.dtype} is not expected.")
+        if not np.isfinite(array).all():
+            raise CheckpointError(f"{key} has values that are not finite.")
         groups[group][name] = array
     for group, found in groups.items():
         missing = sorted(shapes.keys() - found)
         if missing and (found or group == "weights"):
             raise CheckpointError(f"{group} of {', '.join(missing)} is missing.")
+    if not isinstance(about["state"], dict):
+        raise CheckpointError(f"its state is {about['state']!r:.40}.")
     return Checkpoint(
         config, groups["weights"], tokenizer, groups["m"], groups["v"], about["state"]
     )
+
+
+def training_info(state: dict) -> dict:
+    """What a GGUF file tells of the training, from a checkpoint's state; empty if it tells none."""
+    names = "seed batch_size pretrain_steps pretrain_rate tune_steps tune_rate".split()
+    settings, results = state.get("settings", {}), state.get("results", {})
+    info = {name: settings[name] for name in names if name in settings}
+    stages = [stage for stage in ("pretrain", "tune") if stage in results]
+    return info | {f"{s}_loss": results[s]["loss"] for s in stages} | state.get("data", {})

@@ -2,14 +2,14 @@
 
 import argparse
 import json
-import os
 import signal
 import sys
 from dataclasses import fields
 from pathlib import Path
 
 from . import __version__
-from .errors import LlmclError
+from .errors import DataError, LlmclError
+from .terminal import discard_output, prepare_streams
 
 # The command ends with this status when something that was asked for is not possible.
 BAD_INPUT = 2
@@ -17,25 +17,48 @@ BAD_INPUT = 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; returns its exit status. Errors of ours become one line on stderr."""
-    options = build_parser().parse_args(arguments)
+    prepare_streams()
     try:
-        return options.run(options)
-    except LlmclError as error:
-        print(f"llmcl: {error}", file=sys.stderr)
-        return BAD_INPUT
+        try:
+            options = build_parser().parse_args(arguments)
+            return options.run(options)
+        finally:
+            sys.stdout.flush()  # here, where a reader that went away can still be handled
     except KeyboardInterrupt:
         print("llmcl: stopped.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        discard_output()
         return 141
+    except LlmclError as error:
+        print(f"llmcl: {error}", file=sys.stderr)
+    except MemoryError as error:
+        print(f"llmcl: {error}; choose a smaller model, batch or context.", file=sys.stderr)
+    except OSError as error:  # such as a full disk behind the standard output
+        print(f"llmcl: the system refuses: {error}.", file=sys.stderr)
+        discard_output()
+    return BAD_INPUT
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, and where to read on."""
+
+    def error(self, message):
+        self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`.\n")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    return int(text)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line, with a help text for each command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="llmcl",
-        description="Build a small language model on OpenCL, from text to a GGUF file.",
+        description="Build a small language model on OpenCL, from text to a GGUF file, which "
+        "llama.cpp, LM Studio and Ollama open.",
         epilog="Start with `llmcl doctor`, then `llmcl train --out build`, "
         "then `llmcl chat build/model.gguf`.",
     )
@@ -50,8 +73,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(commands, name, run, text, description=None):
-    command = commands.add_parser(name, help=text, description=description or text)
+def _add(commands, name, run, text, more=""):
+    description = f"{text[0].upper()}{text[1:]}. {more}".strip()
+    command = commands.add_parser(name, help=text, description=description)
     command.set_defaults(run=run)
     return command
 
@@ -93,11 +117,13 @@ def _add_check(commands):
         "check",
         check,
         text,
-        f"{text.capitalize()}: for each result the largest error measured by what rounding allows "
-        "there, that bound, and the time of one run. Exit status 1 if one is out of bounds.",
+        "For each result: the largest error measured by what rounding allows there, that bound, "
+        "and the time of one run. Exit status 1 if one is out of bounds.",
     )
     _add_device(command)
-    command.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
+    command.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of the random inputs (default 0)"
+    )
 
 
 def check(options) -> int:
@@ -130,35 +156,37 @@ def _add_train(commands):
         "train",
         train,
         text,
-        f"{text.capitalize()}. DIR gets model.gguf, Modelfile, metrics.json and a checkpoint of "
-        "each stage. Ctrl-C writes a checkpoint; --resume goes on from it, to the same bytes.",
+        "DIR gets model.gguf, a Modelfile for Ollama, metrics.json and a checkpoint of each stage. "
+        "Ctrl-C writes a checkpoint; --resume goes on from it, to the same bytes.",
     )
     command.add_argument("--out", required=True, type=Path, metavar="DIR", help="where to write")
     command.add_argument(
-        "--pretrain", type=Path, metavar="FILE", help="sentences, one a line (default: ours)"
+        "--pretrain", type=Path, metavar="FILE", help="sentences, one a line (default: 25 of ours)"
     )
     command.add_argument(
         "--tune",
         type=Path,
         metavar="FILE",
-        help='dialogues, one {"user": …, "assistant": …} a line (default: ours)',
+        help='dialogues, one {"user": "...", "assistant": "..."} a line (default: 13 of ours)',
     )
     again = command.add_mutually_exclusive_group()
     again.add_argument(
         "--resume", action="store_true", help="go on with an unfinished run in DIR, if there is one"
     )
     again.add_argument("--restart", action="store_true", help="forget an unfinished run in DIR")
-    command.add_argument("--quiet", action="store_true", help="no progress bar")
+    command.add_argument("--quiet", action="store_true", help="show no progress bar")
     _add_device(command)
     from .settings import Settings
 
-    numbers = command.add_argument_group("settings (see llmcl/settings.py)")
-    for field in fields(Settings):
-        option = "--" + field.name.replace("_", "-")
+    numbers = command.add_argument_group("settings of the model and its training")
+    for known in fields(Settings):
         numbers.add_argument(
-            option, type=field.type, default=field.default, metavar=field.type.__name__.upper(),
-            help=f"default {field.default}",
-        )  # fmt: skip
+            "--" + known.name.replace("_", "-"),
+            type=_seed if known.name == "seed" else known.type,
+            default=known.default,
+            metavar={int: "N", float: "RATE", str: "NAME"}[known.type],
+            help=f"{known.metadata['help']} (default {known.default})",
+        )
 
 
 def train(options) -> int:
@@ -168,12 +196,9 @@ def train(options) -> int:
     from .progress import Progress
     from .settings import Settings
 
-    settings = Settings(**{field.name: getattr(options, field.name) for field in fields(Settings)})
+    settings = Settings(**{known.name: getattr(options, known.name) for known in fields(Settings)})
     listener = Progress(quiet=options.quiet)
     engine = get_engine(options.device)
-    listener.message(engine.device.describe() if engine.device else "NumPy, without OpenCL")
-    for note in engine.device.notes if engine.device else []:
-        listener.message(note)
     before = signal.signal(signal.SIGINT, listener.ask_to_stop)
     try:
         metrics = train_to_gguf(
@@ -200,20 +225,28 @@ def train(options) -> int:
 def _add_export(commands):
     text = "write a checkpoint as a GGUF file"
     command = _add(commands, "export", export, text)
-    command.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="a .safetensors file")
-    command.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="the GGUF")
     command.add_argument(
-        "--dtype", default="Q8_0", metavar="TYPE", help="F32, F16 or Q8_0 (default Q8_0)"
+        "checkpoint", type=Path, metavar="CHECKPOINT", help="a .safetensors file of `llmcl train`"
     )
+    command.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="the GGUF file to write"
+    )
+    command.add_argument(
+        "--dtype", default="Q8_0", metavar="TYPE",
+        help="type of the matrices: F32 (4 bytes a number), F16 (2) or Q8_0 (1; the default)",
+    )  # fmt: skip
 
 
 def export(options) -> int:
     """Writes the GGUF file and says how large it is."""
-    from .checkpoint import load_checkpoint
+    from .checkpoint import load_checkpoint, training_info
     from .gguf_file import write_gguf
 
     stored = load_checkpoint(options.checkpoint)
-    write_gguf(options.output, stored.config, stored.weights, stored.tokenizer, options.dtype)
+    if options.output.exists() and options.output.samefile(options.checkpoint):
+        raise DataError(f"{options.output} is the checkpoint itself; give another name.")
+    info = training_info(stored.state)
+    write_gguf(options.output, stored.config, stored.weights, stored.tokenizer, options.dtype, info)
     print(f"{options.output}: {options.output.stat().st_size:,} bytes, {options.dtype}")
     return 0
 
@@ -225,8 +258,8 @@ def _add_chat(commands):
         "chat",
         chat,
         text,
-        "Talk to a model: one question a line, an empty line or Ctrl-D ends. Each question is "
-        "answered by itself; the model has never seen two turns.",
+        "One question a line; an empty line or Ctrl-D ends. Each question is answered by itself: "
+        "the model has never seen two turns. Questions may also come from a file or a pipe.",
     )
     command.add_argument("file", type=Path, metavar="FILE", help="a .gguf or .safetensors file")
     _add_device(command)
@@ -234,39 +267,54 @@ def _add_chat(commands):
         "--temperature", type=float, default=0.0, metavar="T",
         help="0 takes the likeliest token, 1 draws by the model's own shares (default 0)",
     )  # fmt: skip
-    command.add_argument("--top-k", type=int, default=0, metavar="K", help="draw from the K best")
     command.add_argument(
-        "--top-p", type=float, default=1.0, metavar="P", help="draw from the best with share P"
+        "--top-k", type=int, default=0, metavar="K", help="draw from the K likeliest (default: all)"
     )
-    command.add_argument("--seed", type=int, default=0, help="of the drawing (default 0)")
+    command.add_argument(
+        "--top-p", type=float, default=1.0, metavar="P",
+        help="draw from the likeliest that together have the share P (default 1)",
+    )  # fmt: skip
+    command.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of the drawing (default 0)"
+    )
 
 
 def chat(options) -> int:
     """Reads questions from the keyboard or a pipe and writes the answers as they come."""
     from .engine import get_engine
-    from .errors import DataError
     from .generate import Sampling, reply
     from .load import load_model
 
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     model, tokenizer = load_model(options.file, get_engine(options.device))
     alive = sys.stdin.isatty()
-    while True:
+    for question in _questions(alive):
         try:
-            question = input("User: " if alive else "")
-        except EOFError:
-            return 0
-        if not question.strip():
-            return 0
-        try:
-            print("Assistant: " if alive else "", end="", flush=True)
             for piece in reply(model, tokenizer, question, sampling=sampling):
                 print(piece, end="", flush=True)
             print()
-        except DataError as error:
-            print(f"\nllmcl: {error}", file=sys.stderr)
+        except LlmclError as error:
             if not alive:
-                return BAD_INPUT
+                raise
+            print(f"\nllmcl: {error}", file=sys.stderr)
+    return 0
+
+
+def _questions(alive: bool):
+    """The questions as they come; an empty line ends a talk, and is skipped in a file."""
+    if not alive:
+        yield from filter(str.strip, sys.stdin)
+        return
+    while True:
+        try:
+            question = input("User: ")
+        except EOFError:
+            print()
+            return
+        if not question.strip():
+            return
+        print("Assistant: ", end="", flush=True)
+        yield question
 
 
 def _add_verify(commands):
@@ -276,8 +324,8 @@ def _add_verify(commands):
         "verify",
         verify_file,
         text,
-        f"{text.capitalize()}: token ids, greedy text, the chat endpoint and log-probabilities. "
-        "Exit status 1 if anything differs.",
+        "It compares token ids, greedy text, the chat endpoint and log-probabilities, for our own "
+        "sentences and dialogues unless others are given. Exit status 1 if anything differs.",
     )
     command.add_argument("file", type=Path, metavar="FILE", help="a .gguf file")
     command.add_argument("--pretrain", type=Path, metavar="FILE", help="the sentences it learned")

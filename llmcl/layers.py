@@ -112,15 +112,15 @@ class Attention(Layer):
         if cache is not None:
             self.engine.copy(cache, qkv, row=first)
             qkv = cache
-        y, shares = self.engine.attention(qkv, self.n_heads, first, length)
-        self.saved = (qkv, shares)
+        y, log_sum = self.engine.fused_attention(qkv, self.n_heads, first, length)
+        self.saved = (qkv, y, log_sum)
         return self.output.forward(y)
 
     def backward(self, dy):
-        """Through the output layer, the weighted sum, the softmax, the scores, and q, k, v."""
-        qkv, shares = self.saved
+        """Through the output layer, the attention itself, and the layer to q, k, v."""
+        qkv, y, log_sum = self.saved
         dy = self.output.backward(dy)
-        dqkv = self.engine.attention_backward(qkv, shares, dy)
+        dqkv = self.engine.fused_attention_backward(qkv, y, log_sum, dy)
         return self.qkv.backward(dqkv)
 
 

@@ -15,8 +15,12 @@ def load_model(path: str | os.PathLike, engine) -> tuple[GPT, Tokenizer]:
     path = Path(path)
     if not path.is_file():
         raise CheckpointError(f"{path} is no file; give a .gguf or .safetensors file.")
-    with open(path, "rb") as file:
-        stored = read_gguf(path) if file.read(4) == b"GGUF" else load_checkpoint(path)
+    try:
+        with open(path, "rb") as file:
+            is_gguf = file.read(4) == b"GGUF"
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}).") from error
+    stored = read_gguf(path) if is_gguf else load_checkpoint(path)
     model = GPT(stored.config, engine)
     model.load_weights(stored.weights)
     return model, stored.tokenizer

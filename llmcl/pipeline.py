@@ -18,18 +18,18 @@ from filelock import FileLock, Timeout
 
 from . import __version__
 from .chat_format import write_modelfile
-from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint, training_info
 from .data import pretrain_rows, read_dialogues, read_sentences, tokenizer_texts, tune_rows
 from .errors import CheckpointError, DataError, TrainingError
 from .evaluate import answers, recall
 from .files import replacing
-from .gguf_file import write_gguf
+from .gguf_file import check_sizes, write_gguf
 from .model import GPT
 from .optimizer import AdamW
 from .resources import data_dir
 from .settings import STAGES, Settings
 from .tokenizer import ByteBPE, WordDictionary
-from .train import Batches, Step, train_steps
+from .train import Batches, Step, check_finite, train_steps
 
 RUNNING = "checkpoint.safetensors"
 
@@ -77,6 +77,8 @@ def train_to_gguf(
     dialogues = read_dialogues(tune or data_dir() / "tune.jsonl")
     with _own_folder(Path(out)) as folder:
         run = Run(folder, settings, engine, sentences, dialogues, listener or Listener())
+        if pretrain is None and tune is None:
+            run.data["dataset"] = "llmcl sentences and dialogues"
         return run.train(run.unfinished(resume, restart))
 
 
@@ -112,13 +114,22 @@ class Run:
             self.tokenizer = ByteBPE.train(texts, settings.vocab_size, engine)
         else:
             self.tokenizer = WordDictionary.train(texts, settings.vocab_size, spell_unknown=True)
-        self.model = GPT(settings.config(self.tokenizer.vocab_size), engine)
+        config = settings.config(self.tokenizer.vocab_size)
+        # All that can be wrong with the settings or the texts is found before the first step.
+        check_sizes(config, self.tokenizer, settings.dtype)
+        self.sentence_rows = pretrain_rows(sentences, self.tokenizer, config.context_length)
+        self.dialogue_rows = tune_rows(dialogues, self.tokenizer, config.context_length)
+        self.model = GPT(config, engine)
         self.results: dict[str, dict] = {}
         texts_hash = hashlib.sha256(json.dumps(texts).encode("ascii")).hexdigest()
         self.facts = {"settings": settings.to_dict(), "texts": texts_hash[:16]}
+        self.data = {"sentences": len(sentences), "dialogues": len(dialogues)}
 
     def train(self, last: Checkpoint | None) -> dict:
         """Runs every stage that is not done yet, exports, and returns the metrics."""
+        self.listener.message(self.environment()["device"])
+        for note in self.engine.device.notes if self.engine.device else []:
+            self.listener.message(note)
         for stage in STAGES:
             if stage not in self.results:
                 self._train_stage(stage, last)
@@ -145,12 +156,13 @@ class Run:
         )
         steps = train_steps(self.model, optimizer, batches, schedule, first=state["step"] + 1)
         began = time.perf_counter() - state["seconds"]
-        for step in self._explained(stage, steps):
-            state |= {"step": step.step, "seconds": time.perf_counter() - began}
-            if step.loss is not None:
-                state["curve"].append([step.step, step.loss, step.norm, step.rate, step.speed])
-            self.listener.step(step)
-            self._keep(state, optimizer, every=50)
+        with self._explained(stage):
+            for step in steps:
+                state |= {"step": step.step, "seconds": time.perf_counter() - began}
+                if step.loss is not None:
+                    state["curve"].append([step.step, step.loss, step.norm, step.rate, step.speed])
+                self.listener.step(step)
+                self._keep(state, optimizer, every=50)
         state["seconds"] = time.perf_counter() - began
         self.results[stage] = {
             "steps": schedule.steps,
@@ -163,19 +175,20 @@ class Run:
         if stage == "pretrain":
             self.model.initialize(self.settings.seed)
         else:
-            self.model.load_weights(load_checkpoint(self.out / "pretrain.safetensors").weights)
+            self.model.load_weights(self._load("pretrain.safetensors").weights)
 
     def _rows(self, stage):
-        context = self.settings.context_length
-        sentences = pretrain_rows(self.sentences, self.tokenizer, context)
         if stage == "pretrain":
-            return [sentences]
-        dialogues = tune_rows(self.dialogues, self.tokenizer, context)
-        return [dialogues] if stage == "tune_without_mixing" else [dialogues, sentences]
+            return [self.sentence_rows]
+        mixed = [self.sentence_rows] if stage == "tune" else []
+        return [self.dialogue_rows, *mixed]
 
-    def _explained(self, stage, steps):
+    @contextmanager
+    def _explained(self, stage):
         try:
-            yield from steps
+            yield
+        except Stopped:
+            raise
         except TrainingError as error:
             raise TrainingError(
                 f"{stage}: {error} The checkpoints in {self.out} are kept."
@@ -184,6 +197,7 @@ class Run:
     def _keep(self, state, optimizer, every):
         stop = self.listener.stop_wanted()
         if stop or state["step"] % every == 0:
+            check_finite(self.model, optimizer.status)
             m, v = optimizer.moments()
             self._save(RUNNING, state, m, v)
         if stop:
@@ -209,13 +223,28 @@ class Run:
     # ---- checkpoints ----
 
     def _save(self, name, state, m=None, v=None):
-        state = self.facts | self.environment() | state | {"results": self.results}
+        state = self.facts | self.environment() | state
+        state |= {"data": self.data, "results": self.results}
         save_checkpoint(
             self.out / name,
             Checkpoint(
                 self.model.config, self.model.weights(), self.tokenizer, m or {}, v or {}, state
             ),
         )
+
+    def _load(self, name):
+        """A checkpoint of this run, or of the one that it goes on from."""
+        try:
+            stored = load_checkpoint(self.out / name)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error} Or begin anew with --restart.") from error
+        different = [key for key, value in self.facts.items() if stored.state.get(key) != value]
+        if different:
+            raise CheckpointError(
+                f"{self.out / name} is of a run with other {' and '.join(different)}; "
+                "use the same ones, another folder, or --restart."
+            )
+        return stored
 
     def environment(self) -> dict:
         """What else decides the last bits: the device, its group size, the versions."""
@@ -231,20 +260,16 @@ class Run:
     def unfinished(self, resume: bool, restart: bool) -> Checkpoint | None:
         """The unfinished run in the folder, if it is to be continued; its results are taken over."""
         path = self.out / RUNNING
-        if restart or not path.exists():
+        if restart:
+            path.unlink(missing_ok=True)
+        if not path.exists():
             return None
-        last = load_checkpoint(path)
+        last = self._load(RUNNING)
         state = last.state
         if not resume:
             raise CheckpointError(
                 f"{self.out} holds an unfinished run (step {state.get('step')} of "
                 f"{state.get('stage')}); go on with --resume, or forget it with --restart."
-            )
-        different = [name for name, value in self.facts.items() if state.get(name) != value]
-        if different:
-            raise CheckpointError(
-                f"the unfinished run in {self.out} has other {' and '.join(different)}; "
-                "use the same ones, another folder, or --restart."
             )
         changed = [k for k, value in self.environment().items() if state.get(k) != value]
         if changed:
@@ -258,21 +283,9 @@ class Run:
     # ---- the end ----
 
     def _export(self):
-        trained = load_checkpoint(self.out / "tune.safetensors")
+        trained = self._load("tune.safetensors")
         path, settings = self.out / "model.gguf", self.settings
-        info = {
-            "dataset": "llmcl sentences and dialogues",
-            "seed": settings.seed,
-            "batch_size": settings.batch_size,
-            "pretrain_steps": settings.pretrain_steps,
-            "pretrain_rate": settings.pretrain_rate,
-            "pretrain_loss": self.results["pretrain"]["loss"],
-            "tune_steps": settings.tune_steps,
-            "tune_rate": settings.tune_rate,
-            "tune_loss": self.results["tune"]["loss"],
-            "sentences": len(self.sentences),
-            "dialogues": len(self.dialogues),
-        }
+        info = training_info(trained.state)
         write_gguf(path, trained.config, trained.weights, self.tokenizer, settings.dtype, info)
         write_modelfile(self.out / "Modelfile", path.name, settings.context_length)
         metrics = self._metrics(path.stat().st_size)

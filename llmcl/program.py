@@ -20,7 +20,10 @@ from .tensor import Tensor
 PORTABLE_LOCAL_BYTES = 32 * 1024
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _KERNEL = re.compile(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(([^)]*)\)", re.DOTALL)
+# `x,  // (n) or NULL` says that x may be missing; the comma must not cut the remark off.
+_OR_NULL = re.compile(r"(,?)[ \t]*//[^\n]*\bor NULL\b[^\n]*")
 _DTYPES = {"float": np.dtype(np.float32), "int": np.dtype(np.int32), "uint": np.dtype(np.uint32)}
 # A NumPy float handed to an int parameter, or the reverse, would arrive as other bits.
 _WHOLE = (int, np.integer)
@@ -36,6 +39,7 @@ class Parameter:
     space: str  # "global", "local" or "value"
     written: bool
     restrict: bool
+    optional: bool = False  # None may be given for it
 
     @property
     def dtype(self) -> np.dtype:
@@ -44,34 +48,44 @@ class Parameter:
 
 
 def read_signatures(text: str) -> dict[str, list[Parameter]]:
-    """The parameters of every kernel in an OpenCL C text, by kernel name."""
-    bare = _COMMENT.sub(" ", text)
+    """The parameters of every kernel in an OpenCL C text, by kernel name.
+
+    A pointer whose comment says "or NULL" may be missing. Raises KernelError for an unknown type.
+    """
+    bare = _ATTRIBUTE.sub(" ", _COMMENT.sub(" ", _OR_NULL.sub(r" or_null\1", text)))
     return {
         name: [_parameter(part) for part in arguments.split(",")]
+        if arguments.strip() not in ("", "void")
+        else []
         for name, arguments in _KERNEL.findall(bare)
     }
 
 
 def _parameter(text: str) -> Parameter:
-    words = text.replace("*", " * ").split()
-    space = next((s for s in ("global", "local") if s in words or f"__{s}" in words), "value")
-    kind = next((w for w in words if w in _DTYPES), None)
+    words = [word.removeprefix("__") for word in re.findall(r"\w+", text)]
+    optional = "or_null" in words
+    words = [word for word in words if word != "or_null"]
+    space = next((s for s in ("global", "constant", "local") if s in words), "value")
+    kind = "uint" if "unsigned" in words else next((w for w in words if w in _DTYPES), None)
     if kind is None:
         raise KernelError(
             f"the kernel parameter '{text.strip()}' has a type that llmcl does not know; "
             f"use {', '.join(_DTYPES)}."
         )
     written = space == "global" and "const" not in words
-    return Parameter(words[-1], kind, space, written, "restrict" in words)
+    space = "global" if space == "constant" else space
+    return Parameter(words[-1], kind, space, written, "restrict" in words, optional)
 
 
 def explain_build_log(title: str, text: str, log: str) -> str:
     """The compiler's first error in words, with the numbered lines of our text around it."""
-    found = re.search(r":(\d+):(?:(\d+):)?\s*(?:fatal )?error:\s*(.+)", log)
+    # Compilers write FILE:LINE:COLUMN: error: WORDS; PoCL writes error: FILE:LINE:COLUMN: WORDS.
+    found = re.search(r"(?:^|:)(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.+)", log, re.MULTILINE)
+    found = found or re.search(r"error:\s*\S.*?:(\d+):(?:\d+:)?\s*(.+)", log)
     if not found:
         lines = [line for line in log.splitlines() if line.strip()]
         return f"{title} does not compile: {lines[0] if lines else 'the compiler gives no reason'}"
-    number, message = int(found[1]), found[3].strip()
+    number, message = int(found[1]), found[2].strip()
     lines = text.splitlines()
     around = range(max(1, number - 2), min(len(lines), number + 1) + 1)
     shown = "\n".join(f"{'>' if i == number else ' '}{i:4d} | {lines[i - 1]}" for i in around)
@@ -97,8 +111,9 @@ class Kernel:
     def __call__(self, global_size: tuple, local_size: tuple, *args) -> None:
         """Puts one launch on the queue. Global sizes are rounded up to whole groups.
 
-        A tensor goes to a __global pointer (None is NULL), a number of bytes to a __local pointer,
-        a Python or NumPy number to a value. Raises KernelError before anything runs.
+        A tensor goes to a __global pointer (or None, where the kernel's text says "or NULL"), a
+        number of bytes to a __local pointer, a Python or NumPy number to a value. Raises
+        KernelError before anything runs.
         """
         if len(args) != len(self.parameters):
             self._wrong_count(args)
@@ -107,7 +122,7 @@ class Kernel:
             if parameter.space == "global":
                 if type(arg) is Tensor and arg.dtype is parameter.dtype:
                     values.append(arg.buffer)
-                elif arg is None and not parameter.written:
+                elif arg is None and parameter.optional:
                     values.append(None)
                 else:
                     self._wrong_argument(parameter, arg)
@@ -121,18 +136,23 @@ class Kernel:
             for j in self._buffers:
                 if values[j] is values[i] and j != i:
                     self._aliased(i, j)
-        rounded = tuple(-(-g // w) * w for g, w in zip(global_size, local_size, strict=True))
-        self._check_group(local_size)
+        try:
+            rounded = tuple(-(-g // w) * w for g, w in zip(global_size, local_size, strict=True))
+            self._check_group(rounded, local_size)
+        except (TypeError, ValueError, ZeroDivisionError):
+            self._wrong_sizes(global_size, local_size)
         try:
             with self._lock:
                 self._handle(self.device.queue, rounded, local_size, *values)
-        except (TypeError, cl.Error, OverflowError) as error:
-            self._failed(error, rounded, local_size)
+        except (TypeError, cl.Error, OverflowError, RuntimeError) as error:
+            self._failed(error, rounded, local_size, args)
 
-    def _check_group(self, local_size):
+    def _check_group(self, rounded, local_size):
         size = 1
         for width in local_size:
             size *= width
+        if min(rounded) < 1 or min(local_size) < 1:
+            raise ValueError
         if size > self.max_group:
             raise KernelError(
                 f"{self.name}: a work-group of {size} was asked for; this kernel on "
@@ -145,7 +165,8 @@ class Kernel:
             raise KernelError(
                 f"{self.name}: {parameter.name} asks for {count_bytes!r} bytes of local memory; "
                 f"give a number of bytes from 1 to {limit} (this device has "
-                f"{self.device.info.local_mem_bytes}, every OpenCL 1.2 device {PORTABLE_LOCAL_BYTES})."
+                f"{self.device.info.local_mem_bytes}, every OpenCL 1.2 device "
+                f"{PORTABLE_LOCAL_BYTES})."
             )
         return cl.LocalMemory(count_bytes)
 
@@ -182,7 +203,21 @@ class Kernel:
             f"{type(arg).__name__} {repr(arg)[:60]}."
         )
 
-    def _failed(self, error, global_size, local_size):
+    def _wrong_sizes(self, global_size, local_size):
+        raise KernelError(
+            f"{self.name}: the global size {global_size!r} and the local size {local_size!r} must "
+            "be tuples of one to three whole numbers above zero, both of one length."
+        ) from None
+
+    def _failed(self, error, global_size, local_size, args):
+        for parameter, arg in zip(self.parameters, args, strict=True):
+            if parameter.space == "value" and parameter.dtype.kind in "iu":
+                limits = np.iinfo(parameter.dtype)
+                if not limits.min <= arg <= limits.max:
+                    raise KernelError(
+                        f"{self.name}: argument {parameter.name} is {arg}; {parameter.type} holds "
+                        f"whole numbers from {limits.min} to {limits.max}."
+                    ) from None
         raise KernelError(
             f"{self.name} could not be launched with global size {global_size} and local size "
             f"{local_size} on {self.device.info.name}: {error}."
@@ -222,7 +257,7 @@ class Program:
     def compile(
         self, text: str, title: str = "the kernel text", options: tuple[str, ...] = ()
     ) -> dict[str, Kernel]:
-        """The kernels of an OpenCL C text by name; raises KernelError with the line that is wrong."""
+        """The kernels of an OpenCL C text by name; KernelError shows the line that is wrong."""
         signatures = read_signatures(text)
         if not signatures:
             raise KernelError(f"{title} holds no __kernel function.")
@@ -236,9 +271,9 @@ class Program:
 
     def _build(self, text, title, options):
         try:
-            return cl.Program(self.device.context, text).build(
-                options=["-cl-std=CL1.2", *self.options, *options], devices=[self.device.info.handle]
-            )
+            flags = ["-cl-std=CL1.2", *self.options, *options]
+            handles = [self.device.info.handle]
+            return cl.Program(self.device.context, text).build(options=flags, devices=handles)
         except cl.RuntimeError as error:
             raise KernelError(explain_build_log(title, text, str(error))) from error
         except (cl.MemoryError, cl.LogicError) as error:

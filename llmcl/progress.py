@@ -1,6 +1,7 @@
 """A run's progress in a terminal: one bar for each stage, and the sentences between."""
 
 import sys
+from contextlib import suppress
 
 from tqdm import tqdm
 
@@ -21,7 +22,8 @@ class Progress(Listener):
         if self._stop:
             raise KeyboardInterrupt
         self._stop = True
-        self.message("Stopping after this step; once more to stop at once …")
+        with suppress(RuntimeError):  # the signal may come in the middle of other output
+            self.message("Stopping after this step; Ctrl-C once more stops at once.")
 
     def stop_wanted(self) -> bool:
         return self._stop

@@ -73,26 +73,43 @@ def train_steps(
     for step in range(first, schedule.steps + 1):
         ids, targets = batches(step)
         rate = schedule.at(step)
-        loss = model.loss(ids, targets)
-        model.backward()
-        status = optimizer.step(loss, rate)
+        status = _make_step(model, optimizer, ids, targets, rate)
         tokens += int((targets >= 0).sum())
         if step % log_every and step not in (1, schedule.steps):
             yield Step(step, rate)
             continue
-        norm, _, finite, value, bad_step = (float(x) for x in model.engine.to_host(status))
-        if not finite:
-            raise TrainingError(_not_finite(model, int(bad_step), value, norm))
+        value, norm = check_finite(model, status)
         now = time.perf_counter()
         yield Step(step, rate, value, norm, tokens / (now - start))
         start, tokens = now, 0
 
 
-def _not_finite(model: GPT, step: int, loss: float, norm: float) -> str:
-    gradients = {name: model.engine.to_host(g) for name, g in model.gradients.items()}
-    damaged = [name for name, g in gradients.items() if not np.isfinite(g).all()]
+def _make_step(model, optimizer, ids, targets, rate):
+    with np.errstate(all="ignore"):  # what is not finite is found in the status
+        loss = model.loss(ids, targets)
+        model.backward()
+        return optimizer.step(loss, rate)
+
+
+def check_finite(model: GPT, status) -> tuple[float, float]:
+    """The loss and the gradient's norm of the last step; waits for the device.
+
+    status: what AdamW.step() gave. Raises TrainingError, which names the step and a tensor, when
+    the loss or a gradient of this step or an earlier one was not finite.
+    """
+    norm, _, finite, loss, step = (float(x) for x in model.engine.to_host(status))
+    if finite:
+        return loss, norm
+    groups = {"the weights": model.parameters, "the gradient of": model.gradients}
+    damaged = [
+        f"{kind} {name}"
+        for kind, tensors in groups.items()
+        for name, tensor in tensors.items()
+        if not np.isfinite(model.engine.to_host(tensor)).all()
+    ]
     where = f", first in {damaged[0]}" if damaged else ""
-    return (
-        f"the loss ({loss}) or the gradient's norm ({norm}) stopped being a number at step {step}"
-        f"{where}; no weight was changed from that step on. Choose a smaller learning rate."
+    raise TrainingError(
+        f"the loss ({loss}) or the gradient's norm ({norm}) stopped being a number at step "
+        f"{step:.0f}{where}; no weight was changed from that step on; choose a smaller learning "
+        "rate."
     )

@@ -1,6 +1,6 @@
 """Causal multi-head attention: scores, softmax, weighted sum (Vaswani et al. 2017)."""
 
-from ..reference.shapes import attention_sizes
+from ..reference.shapes import attention_sizes, check_attention_backward, check_mix
 from .softmax import causal_softmax, softmax_backward
 
 
@@ -20,8 +20,8 @@ def attention_scores(qkv, n_heads, first=0, length=None):
 
 def attention_mix(qkv, shares, first=0):
     """The shares' sum of values: shares (B, H, Q, length) -> (B, Q, C)."""
-    n_heads, length = shares.shape[1], shares.shape[3]
-    b, t, c, d, length, asking = attention_sizes(qkv, n_heads, first, length)
+    n_heads = shares.shape[1]
+    b, t, c, d, length, asking = check_mix(qkv, shares, first)
     y = qkv.engine.empty((b, asking, c))
     qkv.engine.launch2d(
         "attention", "attention_mix", c, b * asking,
@@ -39,7 +39,7 @@ def attention(qkv, n_heads, first=0, length=None):
 def attention_mix_backward(qkv, shares, dy, dqkv):
     """dshares (B, H, T, T); writes the values' part of dqkv (B, T, 3C)."""
     n_heads, engine = shares.shape[1], qkv.engine
-    b, t, c, d, _, _ = attention_sizes(qkv, n_heads, 0, None)
+    b, t, c, d, _, _ = check_attention_backward(qkv, shares, dqkv, dy)
     dshares = engine.empty(shares.shape)
     sizes = b, t, n_heads, d
     engine.launch2d(
@@ -54,7 +54,7 @@ def attention_mix_backward(qkv, shares, dy, dqkv):
 def attention_scores_backward(qkv, dscores, dqkv):
     """Writes the queries' and keys' parts of dqkv (B, T, 3C)."""
     n_heads = dscores.shape[1]
-    b, t, c, d, _, _ = attention_sizes(qkv, n_heads, 0, None)
+    b, t, c, d, _, _ = check_attention_backward(qkv, dscores, dqkv)
     qkv.engine.launch2d(
         "attention", "attention_scores_backward", c, b * t,
         qkv, dscores, dqkv, b, t, n_heads, d, d**-0.5,

@@ -1,6 +1,6 @@
 """Cross-entropy of the next token, over the places that count."""
 
-from ..reference.shapes import check_cross_entropy
+from ..reference.shapes import check_cross_entropy, check_shapes
 
 
 def cross_entropy(logits, targets):
@@ -9,7 +9,7 @@ def cross_entropy(logits, targets):
     logits (..., V), targets (...) of int32. log_sum is the logarithm of the sum of exponentials of
     each row that counts, kept for backward; 0 elsewhere.
     """
-    count = check_cross_entropy(logits, targets, targets.host)
+    count = check_cross_entropy(logits, targets, _host(targets))
     v, rows, engine = logits.shape[-1], targets.size, logits.engine
     row_loss, log_sum, loss = engine.empty((rows,)), engine.empty((rows,)), engine.empty((1,))
     engine.launch(
@@ -21,11 +21,16 @@ def cross_entropy(logits, targets):
 
 def cross_entropy_backward(logits, targets, log_sum):
     """dlogits (..., V): the shares minus one at the target, over the count; 0 where not counted."""
-    count = check_cross_entropy(logits, targets, targets.host)
+    count = check_cross_entropy(logits, targets, _host(targets))
     v, rows = logits.shape[-1], targets.size
+    check_shapes("cross_entropy_backward", log_sum=(log_sum, (rows,)))
     dlogits = logits.engine.empty(logits.shape)
     logits.engine.launch(
         "cross_entropy", "cross_entropy_backward", rows,
         logits, targets, log_sum, dlogits, rows, v, count,
     )  # fmt: skip
     return dlogits
+
+
+def _host(targets):
+    return targets.host if targets.host is not None else targets.engine.to_host(targets)

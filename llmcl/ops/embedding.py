@@ -1,6 +1,11 @@
 """Look-up of tokens and positions, and the output head that is tied to the token table."""
 
-from ..reference.shapes import check_embedding, check_unembedding
+from ..reference.shapes import (
+    check_embedding,
+    check_embedding_backward,
+    check_unembedding,
+    check_unembedding_backward,
+)
 from .linear import multiply
 
 
@@ -17,6 +22,7 @@ def embedding(ids, tokens, positions, first=0):
 
 def embedding_backward(ids, dx, dtokens, dpositions):
     """Adds to dtokens (V, C) and dpositions (P, C) what dx (B, T, C) says."""
+    check_embedding_backward(ids, dx, dtokens, dpositions, ids.host)
     (b, t, c), v, engine = dx.shape, dtokens.shape[0], dx.engine
     width = 1 if engine.device.info.kind == "gpu" else c
     kernel = engine.program.kernel("embedding", "embedding_backward_tokens")
@@ -35,6 +41,7 @@ def unembedding(x, tokens):
 
 def unembedding_backward(x, tokens, dlogits, dtokens):
     """dx (B, T, C); adds to dtokens (V, C), on top of what the look-up adds there."""
+    check_unembedding_backward(x, tokens, dlogits, dtokens)
     v, c = tokens.shape
     rows = x.size // c
     multiply(dlogits, x, dtokens, v, c, rows, transpose_a=True, add=True)

@@ -14,13 +14,15 @@ from ..tensor import FLOAT32, INT32, Tensor
 from . import OPERATIONS
 from .linear import TILE
 
+
 class Engine:
     """OpenCL in float32 on one device.
 
     It has the same methods as llmcl.reference.Engine: from_host, to_host, empty, zeros, flat, copy,
     and every operation of llmcl.ops by name. With exact=True every tensor gets a buffer of exactly
-    its size, so that a strict device such as Oclgrind sees a write past its end. Such buffers live as
-    long as the engine, because Oclgrind takes a new buffer at a released one's address for the old.
+    its size, so that a strict device such as Oclgrind sees a write past its end. Such buffers live
+    as long as the engine, because Oclgrind takes a new buffer at a released one's address for the
+    old one.
     """
 
     dtype = FLOAT32
@@ -85,7 +87,7 @@ class Engine:
         """A copy on the device of anything NumPy can read.
 
         Floating point numbers are rounded to float32, whole numbers become int32 (ShapeError names
-        the first that does not fit); the rows are laid one after the other whatever their order was.
+        the first that does not fit); rows are laid one after the other, whatever their order was.
         """
         array = np.asarray(array)
         if array.dtype.kind == "f":
@@ -98,7 +100,7 @@ class Engine:
         tensor = self.empty(array.shape, host.dtype)
         cl.enqueue_copy(self.queue, tensor.buffer, host, is_blocking=True)
         if host.dtype == INT32:
-            tensor.host = host.copy() if host is array else host
+            tensor.host = np.array(host)  # the caller may change the array later
         return tensor
 
     def to_host(self, tensor: Tensor) -> np.ndarray:
@@ -138,6 +140,8 @@ class Engine:
         host = np.ascontiguousarray(array, dtype=tensor.dtype)
         start = self._span(tensor, host.shape, row)
         cl.enqueue_copy(self.queue, tensor.buffer, host, dst_offset=start, is_blocking=True)
+        if tensor.host is not None:
+            tensor.host.reshape(-1)[start // 4 : start // 4 + host.size] = host.reshape(-1)
 
     def copy(self, target: Tensor, source: Tensor, row: int = 0) -> None:
         """Copies the rows of `source` into `target`, the first of them to `row`, on the device."""

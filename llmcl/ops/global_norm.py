@@ -1,5 +1,7 @@
 """The norm of all gradients together, and the clip that it asks for."""
 
+from ..reference.shapes import check_global_norm
+
 # As many groups as keep a large device busy; each leaves one partial sum.
 GROUPS = 32
 
@@ -28,6 +30,7 @@ def global_norm(grads, loss, max_norm, step=1, before=None):
     no weight is changed; bad step is the first one that was not, or 0. before: the last status.
     Pascanu, Mikolov and Bengio 2013.
     """
+    check_global_norm(loss, before)
     engine = loss.engine
     count = GROUPS * len(grads)
     partial, status = engine.empty((count,)), engine.empty((5,))

@@ -1,6 +1,6 @@
 """Layer normalization (Ba, Kiros and Hinton 2016)."""
 
-from ..reference.shapes import check_layer_norm, check_same
+from ..reference.shapes import check_layer_norm, check_layer_norm_backward
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-5):
@@ -21,7 +21,7 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
 
 def layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta):
     """dx (..., C); adds to dgamma (C) and dbeta (C)."""
-    check_same("layer_norm_backward", x, dy)
+    check_layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta)
     c, engine = x.shape[-1], x.engine
     rows = x.size // c
     dx = engine.empty(x.shape)

@@ -1,11 +1,11 @@
 """Matrix product, and the linear layer y = x W + b."""
 
-from ..reference.shapes import check_linear, check_matmul
+from ..reference.shapes import check_linear, check_linear_backward, check_matmul
 
-# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by 32 columns.
+# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by VECTORS times 16 columns.
 TILE = 16
-ROWS = 6
-OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}")
+ROWS, VECTORS = 6, 1
+OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}", f"-DVECTORS={VECTORS}")
 
 
 def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, add=False):
@@ -27,7 +27,7 @@ def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=Non
         a = _transposed(a, k, m)
     name = "matmul_blocked_add" if add else "matmul_blocked"
     kernel = engine.program.kernel("matmul", name, OPTIONS)
-    blocks = -(-n // 32), -(-m // ROWS)
+    blocks = -(-n // (16 * VECTORS)), -(-m // ROWS)
     kernel(blocks, (1, 1), a, b, *(() if add else (bias,)), c, m, n, k)
 
 
@@ -60,6 +60,7 @@ def linear_backward(x, w, dy, dw, db):
 
     dx = dy w^T, dw = x^T dy summed over all rows, db = the sum of dy over all rows.
     """
+    check_linear_backward(x, w, dy, dw, db)
     k, n = w.shape
     rows, engine = x.size // k, x.engine
     multiply(x, dy, dw, k, n, rows, transpose_a=True, add=True)

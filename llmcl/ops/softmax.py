@@ -4,7 +4,10 @@ from ..reference.shapes import check_causal, check_same
 
 
 def softmax(scores):
-    """Rows of shares: (..., n) -> (..., n), positive, each row sums to 1."""
+    """Rows of shares: (..., n) -> (..., n), positive, each row sums to 1.
+
+    A score of minus infinity gets the share 0; a row of nothing else has no shares and becomes NaN.
+    """
     n = scores.shape[-1]
     rows = scores.size // n
     shares = scores.engine.empty(scores.shape)

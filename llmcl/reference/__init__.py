@@ -15,6 +15,7 @@ from .attention import (
 from .cross_entropy import cross_entropy, cross_entropy_backward
 from .embedding import embedding, embedding_backward, unembedding, unembedding_backward
 from .fill import fill
+from .fused_attention import fused_attention, fused_attention_backward
 from .gelu import gelu, gelu_backward
 from .global_norm import global_norm, sum_squares
 from .layer_norm import layer_norm, layer_norm_backward
@@ -26,7 +27,7 @@ from .softmax import causal_softmax, softmax, softmax_backward
 OPERATIONS = (
     adamw, attention, attention_backward, attention_mix, attention_mix_backward,
     attention_scores, attention_scores_backward, causal_softmax, cross_entropy,
-    cross_entropy_backward, embedding, embedding_backward, fill, gelu, gelu_backward, global_norm,
+    cross_entropy_backward, embedding, embedding_backward, fill, fused_attention, fused_attention_backward, gelu, gelu_backward, global_norm,
     layer_norm, layer_norm_backward, linear, linear_backward, matmul, pair_counts, residual,
     softmax, softmax_backward, sum_squares, unembedding, unembedding_backward,
 )  # fmt: skip

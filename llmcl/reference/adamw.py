@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .shapes import check_adamw
+
 
 def adamw(w, grad, m, v, status, *, rate, beta1, beta2, epsilon, decay, step, n_decay):
     """Updates w, m and v (all of one shape) in place by one step; step counts from 1.
@@ -9,6 +11,7 @@ def adamw(w, grad, m, v, status, *, rate, beta1, beta2, epsilon, decay, step, n_
     The first n_decay elements decay. status (5,) is global_norm's: its clip scales the gradient,
     and where it is not finite nothing changes.
     """
+    check_adamw(w, grad, m, v, status)
     if status[2] == 0:
         return
     flat_w, flat_m, flat_v = w.reshape(-1), m.reshape(-1), v.reshape(-1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .shapes import attention_sizes
+from .shapes import attention_sizes, check_attention_backward, check_mix
 from .softmax import causal_softmax, softmax_backward
 
 
@@ -31,9 +31,8 @@ def attention_scores(qkv, n_heads, first=0, length=None):
 
 def attention_mix(qkv, shares, first=0):
     """The shares' sum of values: shares (B, H, Q, length) -> (B, Q, C)."""
-    n_heads, length = shares.shape[1], shares.shape[3]
-    c = attention_sizes(qkv, n_heads, first, length)[2]
-    return join_heads(shares @ split_heads(qkv[:, :length, 2 * c :], n_heads))
+    _, _, c, _, length, _ = check_mix(qkv, shares, first)
+    return join_heads(shares @ split_heads(qkv[:, :length, 2 * c :], shares.shape[1]))
 
 
 def attention(qkv, n_heads, first=0, length=None):
@@ -44,7 +43,7 @@ def attention(qkv, n_heads, first=0, length=None):
 
 def attention_mix_backward(qkv, shares, dy, dqkv):
     """dshares (B, H, T, T); writes the values' part of dqkv (B, T, 3C)."""
-    n_heads, c = shares.shape[1], dy.shape[-1]
+    n_heads, c = shares.shape[1], check_attention_backward(qkv, shares, dqkv, dy)[2]
     up = split_heads(dy, n_heads)
     dqkv[..., 2 * c :] = join_heads(shares.swapaxes(-1, -2) @ up)
     return up @ split_heads(qkv[..., 2 * c :], n_heads).swapaxes(-1, -2)
@@ -52,7 +51,7 @@ def attention_mix_backward(qkv, shares, dy, dqkv):
 
 def attention_scores_backward(qkv, dscores, dqkv):
     """Writes the queries' and keys' parts of dqkv (B, T, 3C)."""
-    n_heads, c = dscores.shape[1], qkv.shape[-1] // 3
+    n_heads, c = dscores.shape[1], check_attention_backward(qkv, dscores, dqkv)[2]
     scale = qkv.dtype.type(1 / np.sqrt(c // n_heads))
     q, k = split_heads(qkv[..., :c], n_heads), split_heads(qkv[..., c : 2 * c], n_heads)
     dqkv[..., :c] = join_heads(dscores @ k) * scale

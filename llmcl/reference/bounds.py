@@ -17,6 +17,7 @@ from .attention import join_heads, split_heads
 from .cross_entropy import cross_entropy_backward as dlogits_of
 from .gelu import CUBE, ROOT
 from .softmax import causal_softmax as causal_shares_of
+from .softmax import seen_columns
 from .softmax import softmax as shares_of
 from .softmax import softmax_backward as dscores_of
 
@@ -175,6 +176,44 @@ def attention_backward(qkv, shares, dy):
     parts = (total @ k * scale, total.swapaxes(-1, -2) @ q * scale)
     values = (t + 1) * U * (shares.swapaxes(-1, -2) @ up)
     return [np.concatenate([join_heads(part) for part in (*parts, values)], axis=-1)]
+
+
+def fused_attention(qkv, n_heads, first=0, length=None):
+    scores = scores_of(qkv, n_heads, first, length)
+    shares = causal_shares_of(scores, first)
+    scores_error = attention_scores(qkv, n_heads, first, length)[0]
+    off = _softmax_error(shares, scores, scores_error)
+    heard, all_heard = mix_of(np.abs(qkv), off, first), mix_of(np.abs(qkv), shares, first)
+    shown = np.where(shares > 0, scores, -np.inf)
+    largest = shown.max(axis=-1)
+    log_total = np.log(np.exp(shown - largest[..., None]).sum(axis=-1))
+    relative = (shares * (scores_error + U * np.abs(scores - largest[..., None]))).sum(axis=-1)
+    log_error = relative + (2 * shares.shape[-1] + FEW) * U * (1 + np.abs(log_total))
+    # Each block of keys shrinks both sums once more than attention() does.
+    y_error = heard + (2 * shares.shape[-1] + FEW) * U * all_heard
+    return [y_error, log_error + U * np.abs(largest + log_total)]
+
+
+def fused_attention_backward(qkv, y, log_sum, dy):
+    heads, c = log_sum.shape[1], dy.shape[-1]
+    t, d, scale = qkv.shape[1], c // heads, (c // heads) ** -0.5
+    parts = [split_heads(part, heads) for part in np.split(qkv, 3, axis=-1)]
+    q, k, v = (np.abs(part) for part in parts)
+    up = split_heads(dy, heads)
+    scores = scores_of(qkv, heads)
+    shares = np.where(seen_columns(t, t), np.exp(scores - log_sum[..., None]), 0)
+    away = np.abs(scores - log_sum[..., None])
+    off = shares * (attention_scores(qkv, heads)[0] + U * (away + FEW)) + TINY
+    heard = split_heads(np.abs(dy * y), heads).sum(axis=-1, keepdims=True)
+    delta = (up * split_heads(y, heads)).sum(axis=-1, keepdims=True)
+    dshares = up @ parts[2].swapaxes(-1, -2)
+    inner = np.abs(dshares - delta)
+    inner_error = (d + 3) * U * (np.abs(up) @ v.swapaxes(-1, -2) + heard)
+    dscores_error = off * (inner + inner_error) + shares * (inner_error + U * inner)
+    total = dscores_error + (t + 4) * U * shares * inner
+    values = (off + (t + 1) * U * shares).swapaxes(-1, -2) @ np.abs(up)
+    dq, dk = total @ k * scale, total.swapaxes(-1, -2) @ q * scale
+    return [np.concatenate([join_heads(part) for part in (dq, dk, values)], axis=-1)]
 
 
 def cross_entropy(logits, targets):

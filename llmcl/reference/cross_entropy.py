@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .shapes import check_cross_entropy
+from .shapes import check_cross_entropy, check_shapes
 
 
 def cross_entropy(logits, targets):
@@ -25,6 +25,7 @@ def cross_entropy(logits, targets):
 def cross_entropy_backward(logits, targets, log_sum):
     """dlogits (..., V): the shares minus one at the target, over the count; 0 where not counted."""
     count = check_cross_entropy(logits, targets, targets)
+    check_shapes("cross_entropy_backward", log_sum=(log_sum, (targets.size,)))
     rows, wanted = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
     counted = np.flatnonzero(wanted >= 0)
     d = np.zeros_like(rows)

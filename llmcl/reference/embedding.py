@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from .shapes import check_embedding, check_unembedding
+from .shapes import (
+    check_embedding,
+    check_embedding_backward,
+    check_unembedding,
+    check_unembedding_backward,
+)
 
 
 def embedding(ids, tokens, positions, first=0):
@@ -17,6 +22,7 @@ def embedding_backward(ids, dx, dtokens, dpositions):
     np.add.at adds once for every occurrence; `dtokens[ids] += dx` would add once for each
     distinct token.
     """
+    check_embedding_backward(ids, dx, dtokens, dpositions)
     np.add.at(dtokens, ids, dx)
     dpositions[: dx.shape[1]] += dx.sum(axis=0)
 
@@ -29,6 +35,7 @@ def unembedding(x, tokens):
 
 def unembedding_backward(x, tokens, dlogits, dtokens):
     """dx (B, T, C); adds to dtokens (V, C), on top of what the look-up adds there."""
+    check_unembedding_backward(x, tokens, dlogits, dtokens)
     rows = dlogits.reshape(-1, dlogits.shape[-1])
     dtokens += rows.T @ x.reshape(-1, x.shape[-1])
     return dlogits @ tokens

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .shapes import check_same
+
 ROOT = np.sqrt(2 / np.pi)
 CUBE = 0.044715
 
@@ -19,5 +21,6 @@ def gelu(x):
 
 def gelu_backward(x, dy):
     """dx for y = gelu(x)."""
+    check_same("gelu_backward", x, dy)
     s = _gate(x)
     return dy * (s + x * s * (1 - s) * 2 * ROOT * (1 + 3 * CUBE * x * x))

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .shapes import check_global_norm
+
 
 def sum_squares(x):
     """The sum of all squares of a tensor, (1,)."""
@@ -16,6 +18,7 @@ def global_norm(grads, loss, max_norm, step=1, before=None):
     no weight is changed; bad step is the first one that was not, or 0. before: the last status.
     Pascanu, Mikolov and Bengio 2013.
     """
+    check_global_norm(loss, before)
     with np.errstate(over="ignore", invalid="ignore"):
         norm = np.sqrt(sum(sum_squares(g)[0] for g in grads))
     clip = max_norm / norm if norm > max_norm else 1.0

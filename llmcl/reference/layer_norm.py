@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .shapes import check_layer_norm
+from .shapes import check_layer_norm, check_layer_norm_backward
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-5):
@@ -19,6 +19,7 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
 
 def layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta):
     """dx (..., C); adds to dgamma (C) and dbeta (C)."""
+    check_layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta)
     xhat = (x - mean[..., None]) * rstd[..., None]
     rows = tuple(range(x.ndim - 1))
     dgamma += (dy * xhat).sum(axis=rows)

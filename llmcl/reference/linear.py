@@ -1,6 +1,6 @@
 """Matrix product, and the linear layer y = x W + b."""
 
-from .shapes import check_linear, check_matmul
+from .shapes import check_linear, check_linear_backward, check_matmul
 
 
 def matmul(a, b, transpose_a=False, transpose_b=False):
@@ -20,6 +20,7 @@ def linear_backward(x, w, dy, dw, db):
 
     dx = dy w^T, dw = x^T dy summed over all rows, db = the sum of dy over all rows.
     """
+    check_linear_backward(x, w, dy, dw, db)
     rows_x, rows_dy = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
     dw += rows_x.T @ rows_dy
     db += rows_dy.sum(axis=0)

@@ -29,6 +29,13 @@ def check_same(name, x, y):
     need(x.shape == y.shape, f"{name}: shapes {x.shape} and {y.shape} differ; they must be equal.")
 
 
+def check_shapes(name, **parts):
+    """Each part is (tensor, the shape that it must have)."""
+    for part, (tensor, wanted) in parts.items():
+        if tensor.shape != wanted:
+            raise ShapeError(f"{name}: {part} has the shape {tensor.shape}; it must be {wanted}.")
+
+
 def check_ids(ids, host, vocab_size, lowest=0):
     """Every id must lie in lowest .. vocab_size - 1; `host` is the NumPy copy, or None."""
     if ids.dtype.kind not in "iu":
@@ -42,6 +49,12 @@ def check_ids(ids, host, vocab_size, lowest=0):
         f"token id {host[where]} at {where} is outside the vocabulary of {vocab_size}; "
         "encode the text with this model's own tokenizer."
     )
+
+
+def check_pieces(ids, host, vocab_size):
+    """ids (n,) of the vocabulary, or -1."""
+    need(len(ids.shape) == 1, f"pair_counts: ids must be one row (n,), and are {ids.shape}.")
+    check_ids(ids, host, vocab_size, lowest=-1)
 
 
 def check_embedding(ids, tokens, positions, first, host=None):
@@ -60,12 +73,26 @@ def check_embedding(ids, tokens, positions, first, host=None):
     check_ids(ids, ids if host is None and isinstance(ids, np.ndarray) else host, tokens.shape[0])
 
 
+def check_embedding_backward(ids, dx, dtokens, dpositions, host=None):
+    """ids (B, T), dx (B, T, C), dtokens (V, C), dpositions (P, C)."""
+    check_embedding(ids, dtokens, dpositions, 0, host)
+    check_shapes("embedding_backward", dx=(dx, (*ids.shape, dtokens.shape[1])))
+
+
 def check_unembedding(x, tokens):
     """x (..., C), tokens (V, C)."""
     need(
-        x.shape[-1] == tokens.shape[-1],
-        f"unembedding: rows of {x.shape[-1]} cannot meet a table of rows of {tokens.shape[-1]}.",
+        len(tokens.shape) == 2 and x.shape[-1] == tokens.shape[1],
+        f"unembedding: x {x.shape} and the table {tokens.shape} do not fit; "
+        "they must be (..., C) and (V, C).",
     )
+
+
+def check_unembedding_backward(x, tokens, dlogits, dtokens):
+    """x (..., C), tokens and dtokens (V, C), dlogits (..., V)."""
+    check_unembedding(x, tokens)
+    wanted = (*x.shape[:-1], tokens.shape[0])
+    check_shapes("unembedding_backward", dlogits=(dlogits, wanted), dtokens=(dtokens, tokens.shape))
 
 
 def check_matmul(a, b, transpose_a, transpose_b):
@@ -89,12 +116,28 @@ def check_linear(x, w, b):
     )
 
 
+def check_linear_backward(x, w, dy, dw, db):
+    """x (..., K), w and dw (K, N), dy (..., N), db (N)."""
+    check_linear(x, w, db)
+    wanted = (*x.shape[:-1], w.shape[1])
+    check_shapes("linear_backward", dy=(dy, wanted), dw=(dw, w.shape))
+
+
 def check_layer_norm(x, gamma, beta):
     """x (..., C), gamma (C), beta (C)."""
     need(
         gamma.shape == beta.shape == x.shape[-1:],
         f"layer_norm: gamma {gamma.shape} and beta {beta.shape} must be ({x.shape[-1]},).",
     )
+
+
+def check_layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta):
+    """x and dy (..., C), mean and rstd (...), gamma, dgamma and dbeta (C)."""
+    rows, c = x.shape[:-1], x.shape[-1:]
+    check_shapes(
+        "layer_norm_backward", gamma=(gamma, c), mean=(mean, rows), rstd=(rstd, rows),
+        dy=(dy, x.shape), dgamma=(dgamma, c), dbeta=(dbeta, c),
+    )  # fmt: skip
 
 
 def check_causal(scores, first):
@@ -121,6 +164,27 @@ def attention_sizes(qkv, n_heads, first, length):
     return b, t, c, c // n_heads, length, length - first
 
 
+def check_mix(qkv, shares, first):
+    """The sizes of attention_sizes, for qkv (B, T, 3C) and shares (B, H, Q, length)."""
+    need(len(shares.shape) == 4, f"attention: shares must be (B, H, Q, length): {shares.shape}.")
+    sizes = attention_sizes(qkv, shares.shape[1], first, shares.shape[3])
+    b, _, _, _, length, asking = sizes
+    check_shapes("attention_mix", shares=(shares, (b, shares.shape[1], asking, length)))
+    return sizes
+
+
+def check_attention_backward(qkv, shares, dqkv, dy=None):
+    """The sizes of attention_sizes, for whole sequences: shares (B, H, T, T), dy (B, T, C)."""
+    need(len(shares.shape) == 4, f"attention: the gradient needs (B, H, T, T): {shares.shape}.")
+    sizes = attention_sizes(qkv, shares.shape[1], 0, None)
+    b, t, c = sizes[:3]
+    wanted = {"shares": (shares, (b, shares.shape[1], t, t)), "dqkv": (dqkv, qkv.shape)}
+    check_shapes("attention_backward", **wanted)
+    if dy is not None:
+        check_shapes("attention_backward", dy=(dy, (b, t, c)))
+    return sizes
+
+
 def check_cross_entropy(logits, targets, host):
     """The number of targets that count; a target is -1 or an id of the vocabulary."""
     need(
@@ -132,3 +196,17 @@ def check_cross_entropy(logits, targets, host):
     if count == 0:
         raise DataError("no target counts (all are -1), so there is no loss; give at least one.")
     return count
+
+
+def check_global_norm(loss, before):
+    """loss (1,), before (5,) or None."""
+    check_shapes("global_norm", loss=(loss, (1,)))
+    if before is not None:
+        check_shapes("global_norm", before=(before, (5,)))
+
+
+def check_adamw(w, grad, m, v, status):
+    """w, grad, m and v of one shape, status (5,)."""
+    check_shapes(
+        "adamw", grad=(grad, w.shape), m=(m, w.shape), v=(v, w.shape), status=(status, (5,))
+    )

@@ -6,9 +6,17 @@ from .shapes import check_causal, check_same
 
 
 def softmax(scores):
-    """Rows of shares: (..., n) -> (..., n), positive, each row sums to 1."""
+    """Rows of shares: (..., n) -> (..., n), positive, each row sums to 1.
+
+    A score of minus infinity gets the share 0; a row of nothing else has no shares and becomes NaN.
+    """
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def seen_columns(rows, columns, first=0):
+    """The causal mask (rows, columns): row i sees the columns 0 .. first + i."""
+    return np.arange(columns)[None, :] <= first + np.arange(rows)[:, None]
 
 
 def causal_softmax(scores, first=0):
@@ -17,9 +25,7 @@ def causal_softmax(scores, first=0):
     The shares of the other columns are 0.
     """
     check_causal(scores, first)
-    rows, columns = scores.shape[-2:]
-    seen = np.arange(columns)[None, :] <= first + np.arange(rows)[:, None]
-    return softmax(np.where(seen, scores, -np.inf))
+    return softmax(np.where(seen_columns(*scores.shape[-2:], first), scores, -np.inf))
 
 
 def softmax_backward(shares, dshares):

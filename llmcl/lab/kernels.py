@@ -1,0 +1,41 @@
+"""Shows a kernel's text as it stands in kernels/."""
+
+import re
+
+from ..errors import DataError
+from ..resources import kernels_dir
+from .display import bundle_code
+
+_KERNEL = re.compile(r"__kernel\s+void\s+(\w+)")
+
+
+def show_kernel(file: str, kernel: str) -> None:
+    """Displays one kernel of kernels/FILE.cl, with the comment above it and the file's line numbers.
+
+    Raises DataError for a file or a kernel that does not exist.
+    """
+    bundle_code(numbered(*find_kernel(file, kernel)), "c")
+
+
+def find_kernel(file: str, kernel: str) -> tuple[list[str], int]:
+    """The kernel's lines, with the comment above it, and the number of the first one."""
+    path = kernels_dir() / f"{file}.cl"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in kernels_dir().glob("*.cl")))
+        raise DataError(f"there is no kernels/{file}.cl; there are {known}.")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    starts = {m[1]: i for i, line in enumerate(lines) if (m := _KERNEL.search(line))}
+    if kernel not in starts:
+        raise DataError(f"kernels/{file}.cl has no {kernel!r}; it has {', '.join(starts)}.")
+    first = last = starts[kernel]
+    while first and lines[first - 1].lstrip().startswith(("//", "/*", "*", "__attribute__")):
+        first -= 1
+    while lines[last].rstrip() != "}":
+        last += 1
+    return lines[first : last + 1], first + 1
+
+
+def numbered(lines: list[str], first: int) -> str:
+    """The lines with their numbers in front."""
+    width = len(str(first + len(lines)))
+    return "\n".join(f"{first + i:{width}}  {line}".rstrip() for i, line in enumerate(lines))
