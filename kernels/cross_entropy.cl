@@ -34,10 +34,17 @@ __kernel void cross_entropy_rows(__global const float *restrict logits,   // (ro
     __global const float *in = logits + row * V;
 
     float largest = in[0];
-    for (int v = 1; v < V; ++v) largest = fmax(largest, in[v]);
+    int v = 0;
+    if (V >= 8) {
+        float8 larger = *(__global const float8u *)in;
+        for (; v + 8 <= V; v += 8) larger = fmax(larger, *(__global const float8u *)(in + v));
+        const float4 four = fmax(larger.lo, larger.hi);
+        largest = fmax(fmax(four.x, four.y), fmax(four.z, four.w));
+    }
+    for (; v < V; ++v) largest = fmax(largest, in[v]);
 
     float8 totals = 0.0f;
-    int v = 0;
+    v = 0;
     for (; v + 8 <= V; v += 8) totals += exp(*(__global const float8u *)(in + v) - largest);
     float total = sum8(totals);
     for (; v < V; ++v) total += exp(in[v] - largest);

@@ -4,10 +4,11 @@
 //
 // Clipping each tensor by itself would turn the direction of the step; one norm for all keeps it.
 //
-// Two stages. In the first, every group of work-items adds up a share of the squares and leaves one
-// partial sum; in the second, a single work-item adds the partial sums in their order.
+// Two stages. In the first, every group of work-items adds up the squares of its own stretch of g and
+// leaves one partial sum; in the second, a single work-item adds the partial sums in their order.
 //
-//   g        0 1 2 3 4 5 6 7 8 ...     item 0 takes 0, items, 2 items, ...   (items = all work-items)
+//   g        | group 0: 0 1 2 3 4 ...      | group 1: ...      a stretch is n / groups, rounded up
+//              item 0 takes 0, L, 2L, ... of it, item 1 takes 1, L + 1, ...     (L items in a group)
 //   scratch  [ one number for each work-item of the group ]  -> halved again and again -> 1 number
 
 // The tree works for any group size: the upper half, rounded up, is folded onto the lower.
@@ -17,9 +18,11 @@ __kernel void sum_squares_groups(__global const float *restrict g,        // (n)
                                  const int offset,                        // where ours start
                                  const int n)
 {
-    const int item = get_global_id(0), local_id = get_local_id(0);
+    const int local_id = get_local_id(0), groups = get_num_groups(0);
+    const int stretch = n / groups + (n % groups != 0), start = get_group_id(0) * stretch;
     float sum = 0.0f;
-    for (int i = item; i < n; i += get_global_size(0)) sum += g[i] * g[i];
+    for (int i = local_id; i < stretch && start + i < n; i += get_local_size(0))
+        sum += g[start + i] * g[start + i];
     scratch[local_id] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int width = get_local_size(0); width > 1; width = (width + 1) / 2) {
@@ -28,6 +31,29 @@ __kernel void sum_squares_groups(__global const float *restrict g,        // (n)
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (local_id == 0) partial[offset + get_group_id(0)] = scratch[0];
+}
+
+// The first stage for a CPU: one work-item for one stretch, eight numbers at a time.
+typedef float8 float8u __attribute__((aligned(4)));      // may start at any float
+
+__kernel void sum_squares_wide(__global const float *restrict g,          // (n)
+                               __global float *restrict partial,          // (all partial sums)
+                               const int offset, const int stretches, const int n)
+{
+    const int s = get_global_id(0);
+    if (s >= stretches) return;
+    const int stretch = n / stretches + (n % stretches != 0);
+    const int start = min(s * stretch, n), end = min(start + stretch, n);
+    float8 sums = 0.0f;
+    int i = start;
+    for (; i + 8 <= end; i += 8) {
+        const float8 x = *(__global const float8u *)(g + i);
+        sums += x * x;
+    }
+    const float4 halves = sums.lo + sums.hi;
+    float sum = (halves.x + halves.z) + (halves.y + halves.w);
+    for (; i < end; ++i) sum += g[i] * g[i];
+    partial[offset + s] = sum;
 }
 
 // status = [norm, clip, finite, loss, bad step]. finite is 1 when both the loss and the norm are

@@ -9,3 +9,18 @@ __kernel void residual_add(__global const float *x, __global const float *branch
     if (i >= n) return;
     y[i] = x[i] + branch[i];
 }
+
+// One work-item, eight elements; the last one takes what is left.
+typedef float8 float8u __attribute__((aligned(4)));      // may start at any float
+
+__kernel void residual_add_wide(__global const float *x, __global const float *branch,
+                                __global float *y, const int n)
+{
+    const int i = get_global_id(0) * 8;
+    if (i >= n) return;
+    if (i + 8 <= n)
+        *(__global float8u *)(y + i) =
+            *(__global const float8u *)(x + i) + *(__global const float8u *)(branch + i);
+    else
+        for (int j = i; j < n; ++j) y[j] = x[j] + branch[j];
+}

@@ -68,7 +68,7 @@ def load_checkpoint(path: str | os.PathLike) -> Checkpoint:
                     f"{path} is a safetensors file, but no checkpoint of llmcl ({FORMAT!r}); "
                     "use one that `llmcl train` wrote."
                 )
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} is damaged or no safetensors file ({error}); use an earlier checkpoint."

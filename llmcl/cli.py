@@ -268,7 +268,7 @@ def _add_chat(commands):
         help="0 takes the likeliest token, 1 draws by the model's own shares (default 0)",
     )  # fmt: skip
     command.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help="draw from the K likeliest (default: all)"
+        "--top-k", type=int, default=0, metavar="K", help="draw from K tokens only (default: all)"
     )
     command.add_argument(
         "--top-p", type=float, default=1.0, metavar="P",
@@ -282,39 +282,13 @@ def _add_chat(commands):
 def chat(options) -> int:
     """Reads questions from the keyboard or a pipe and writes the answers as they come."""
     from .engine import get_engine
-    from .generate import Sampling, reply
+    from .generate import Sampling
     from .load import load_model
+    from .talk import talk
 
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    model, tokenizer = load_model(options.file, get_engine(options.device))
-    alive = sys.stdin.isatty()
-    for question in _questions(alive):
-        try:
-            for piece in reply(model, tokenizer, question, sampling=sampling):
-                print(piece, end="", flush=True)
-            print()
-        except LlmclError as error:
-            if not alive:
-                raise
-            print(f"\nllmcl: {error}", file=sys.stderr)
+    talk(*load_model(options.file, get_engine(options.device)), sampling)
     return 0
-
-
-def _questions(alive: bool):
-    """The questions as they come; an empty line ends a talk, and is skipped in a file."""
-    if not alive:
-        yield from filter(str.strip, sys.stdin)
-        return
-    while True:
-        try:
-            question = input("User: ")
-        except EOFError:
-            print()
-            return
-        if not question.strip():
-            return
-        print("Assistant: ", end="", flush=True)
-        yield question
 
 
 def _add_verify(commands):

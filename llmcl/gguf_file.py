@@ -119,6 +119,7 @@ def answer(config: Config, weights: dict[str, np.ndarray], ids: list[int]) -> np
 
 
 def check_sizes(config: Config, tokenizer: Tokenizer, dtype: str) -> None:
+    """Raises GgufError for a model that llmcl or llama.cpp could not read from a file."""
     if dtype not in FILE_TYPES:
         raise GgufError(f"dtype is {dtype!r}; choose one of {', '.join(FILE_TYPES)}.")
     if tokenizer.vocab_size != config.vocab_size:

@@ -258,7 +258,7 @@ class Run:
         }  # fmt: skip
 
     def unfinished(self, resume: bool, restart: bool) -> Checkpoint | None:
-        """The unfinished run in the folder, if it is to be continued; its results are taken over."""
+        """The unfinished run in the folder, if it is to go on; its results are taken over."""
         path = self.out / RUNNING
         if restart:
             path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ class Settings:
 
     seed: int = _set(0, "of the first weights and of the drawing of batches")
     tokenizer: str = _set("bpe", "bpe (pieces of words, loses nothing) or words (a dictionary)")
-    vocab_size: int = _set(512, "tokens in the vocabulary, at most")
+    vocab_size: int = _set(512, "tokens in the vocabulary, at most; 257 or more")
     context_length: int = _set(256, "tokens that the model sees at once, a multiple of 256")
     d_model: int = _set(96, "width: numbers in a token's vector")
     n_heads: int = _set(3, "heads of attention, which share the width evenly")
@@ -35,7 +35,8 @@ class Settings:
     dtype: str = _set("Q8_0", "type of the matrices in the file: F32, F16 or Q8_0 (a byte each)")
 
     def __post_init__(self):
-        for name, choices in {"tokenizer": ("bpe", "words"), "dtype": ("F32", "F16", "Q8_0")}.items():
+        known = {"tokenizer": ("bpe", "words"), "dtype": ("F32", "F16", "Q8_0")}
+        for name, choices in known.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(
                     f"{name} {getattr(self, name)!r} is unknown; choose {', '.join(choices)}."

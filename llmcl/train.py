@@ -65,9 +65,9 @@ def train_steps(
 ) -> Iterator[Step]:
     """Makes the steps first .. schedule.steps one by one and yields each when it is on its way.
 
-    The device works on while the next step is prepared; it is waited for only at logged steps: number
-    1, every log_every-th and the last. Raises TrainingError there when a loss or gradient was
-    not finite; the weights are then those before that step.
+    The device works on while the next step is prepared; it is waited for only at logged steps:
+    number 1, every log_every-th and the last. Raises TrainingError there when a loss or gradient
+    was not finite; the weights are then those before that step.
     """
     start, tokens = time.perf_counter(), 0
     for step in range(first, schedule.steps + 1):

@@ -11,7 +11,7 @@ def adamw(w, grad, m, v, status, *, rate, beta1, beta2, epsilon, decay, step, n_
     """
     check_adamw(w, grad, m, v, status)
     correction1, correction2 = 1 / (1 - beta1**step), 1 / (1 - beta2**step)
-    w.engine.launch(
+    w.engine.launch_wide(
         "adamw", "adamw", w.size, w, grad, m, v, status,
         rate, 1 - beta1, 1 - beta2, epsilon, decay, correction1, correction2, n_decay, w.size,
     )  # fmt: skip

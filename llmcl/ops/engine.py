@@ -11,8 +11,8 @@ from ..layout import layout
 from ..program import Program
 from ..reference.shapes import to_int32
 from ..tensor import FLOAT32, INT32, Tensor
+from ..versions import versions_for
 from . import OPERATIONS
-from .linear import TILE
 
 
 class Engine:
@@ -34,8 +34,8 @@ class Engine:
         self.program = Program(device)
         self.queue = device.queue
         self.local_size = device.local_size
-        tiles = device.info.kind == "gpu" and device.info.max_group_size >= TILE * TILE
-        self.product = "tiled" if tiles else "blocked"
+        versions = versions_for(device.info)
+        self.product, self.wide = versions.product, versions.wide
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(device.queue))
         self._kept = []
         for operation in OPERATIONS:
@@ -47,6 +47,13 @@ class Engine:
         """One work-item for each of `items`, in groups of the device's own size."""
         kernel = self.program.kernel(file, name)
         kernel((items,), (min(self.local_size, kernel.max_group),), *args)
+
+    def launch_wide(self, file: str, name: str, items: int, *args) -> None:
+        """One work-item for each of `items`, or NAME_wide with one for each eight of them."""
+        if self.wide:
+            self.launch(file, f"{name}_wide", -(-items // 8), *args)
+        else:
+            self.launch(file, name, items, *args)
 
     def launch2d(self, file: str, name: str, columns: int, rows: int, *args) -> None:
         """One work-item for each column (id 0) of each row (id 1)."""

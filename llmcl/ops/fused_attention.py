@@ -1,6 +1,6 @@
 """Attention in one kernel, which never stores the table of shares."""
 
-from ..reference.shapes import attention_sizes, check_same
+from ..reference.shapes import attention_sizes, check_fused_backward
 
 LANES = 8
 
@@ -27,9 +27,8 @@ def fused_attention(qkv, n_heads, first=0, length=None):
 
 def fused_attention_backward(qkv, y, log_sum, dy):
     """dqkv (B, T, 3C) for y, log_sum = fused_attention(qkv, n_heads) over whole sequences."""
-    check_same("fused_attention_backward", y, dy)
     n_heads, engine = log_sum.shape[1], qkv.engine
-    b, t, _, d, _, _ = attention_sizes(qkv, n_heads, 0, None)
+    b, t, _, d, _, _ = check_fused_backward(qkv, y, log_sum, dy)
     dqkv, delta = engine.empty(qkv.shape), engine.empty(log_sum.shape)
     sizes = b, t, n_heads, d**-0.5
     _launch(

@@ -8,6 +8,10 @@ GROUPS = 32
 
 def _partial_sums(x, partial, offset):
     engine = x.engine
+    if engine.wide:
+        args = x, partial, offset, GROUPS, x.size
+        engine.program.kernel("global_norm", "sum_squares_wide")((GROUPS,), (1,), *args)
+        return
     kernel = engine.program.kernel("global_norm", "sum_squares_groups")
     local = min(engine.local_size, kernel.max_group)
     kernel((GROUPS * local,), (local,), x, partial, 4 * local, offset, x.size)

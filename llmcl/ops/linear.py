@@ -64,7 +64,7 @@ def linear_backward(x, w, dy, dw, db):
     k, n = w.shape
     rows, engine = x.size // k, x.engine
     multiply(x, dy, dw, k, n, rows, transpose_a=True, add=True)
-    engine.launch("column_sum", "column_sum", n, dy, db, rows, n)
+    engine.launch_wide("column_sum", "column_sum", n, dy, db, rows, n)
     dx = engine.empty(x.shape)
     multiply(dy, w, dx, rows, k, n, transpose_b=True)
     return dx

@@ -6,6 +6,7 @@ In NumPy the table is made and forgotten; on OpenCL it is never made.
 import numpy as np
 
 from .attention import attention_mix, attention_scores, join_heads, split_heads
+from .shapes import check_fused_backward
 from .softmax import seen_columns
 
 
@@ -26,7 +27,7 @@ def fused_attention(qkv, n_heads, first=0, length=None):
 
 def fused_attention_backward(qkv, y, log_sum, dy):
     """dqkv (B, T, 3C) for y, log_sum = fused_attention(qkv, n_heads) over whole sequences."""
-    n_heads, c = log_sum.shape[1], dy.shape[-1]
+    n_heads, c = log_sum.shape[1], check_fused_backward(qkv, y, log_sum, dy)[2]
     scale = qkv.dtype.type(1 / np.sqrt(c // n_heads))
     q, k, v = (split_heads(part, n_heads) for part in np.split(qkv, 3, axis=-1))
     up = split_heads(dy, n_heads)

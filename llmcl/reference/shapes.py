@@ -185,6 +185,16 @@ def check_attention_backward(qkv, shares, dqkv, dy=None):
     return sizes
 
 
+def check_fused_backward(qkv, y, log_sum, dy):
+    """The sizes of attention_sizes: qkv (B, T, 3C), y and dy (B, T, C), log_sum (B, H, T)."""
+    need(len(log_sum.shape) == 3, f"fused_attention: log_sum must be (B, H, T): {log_sum.shape}.")
+    sizes = attention_sizes(qkv, log_sum.shape[1], 0, None)
+    b, t, c = sizes[:3]
+    rows = {"y": (y, (b, t, c)), "dy": (dy, (b, t, c))}
+    check_shapes("fused_attention", log_sum=(log_sum, (b, log_sum.shape[1], t)), **rows)
+    return sizes
+
+
 def check_cross_entropy(logits, targets, host):
     """The number of targets that count; a target is -1 or an id of the vocabulary."""
     need(
