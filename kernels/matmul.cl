@@ -107,6 +107,10 @@ typedef float16 float16u __attribute__((aligned(4)));
 // Twelve vector registers of sums hide the time that an addition takes: 6 rows of 16 columns fill
 // them on a processor with registers of 8 numbers, 12 rows of 16 on one with registers of 16.
 //
+// A work-item goes down STACK such blocks, DEPTH steps of the sum at a time, so that the DEPTH by 16
+// piece of b that they share is fetched from memory once and then found in the nearest cache. The
+// order of every sum is that of the definition, whatever the sizes.
+//
 // a_row and a_col are the strides of a, so one text serves both a and its transpose. The sums start
 // from a row of `start` (a bias: step 0; c itself: step n) or, where it is NULL, from zero. Rows past
 // the end repeat the last row and are not stored; columns past the last full block go one by one.
@@ -117,46 +121,63 @@ typedef float16 float16u __attribute__((aligned(4)));
 #define VECTORS 1
 #endif
 #define COLUMNS (16 * VECTORS)
+#ifndef STACK
+#define STACK 8
+#endif
+#ifndef DEPTH
+#define DEPTH 256
+#endif
+
+// Adds the steps p0 .. p1 of the sum to one block, whose sums so far lie in `from`.
 void block(__global const float *restrict a, __global const float *restrict b,
+           __global const float *from, const int step, __global float *c,
+           const int row0, const int col0, const int p0, const int p1,
+           const int m, const int n, const int a_row, const int a_col)
+{
+    float16 sum[ROWS][VECTORS];
+    int at[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int row = min(row0 + r, m - 1);
+        at[r] = row * a_row;
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            sum[r][v] = from ? LOAD16(from + row * step + col0 + 16 * v) : 0.0f;
+    }
+    for (int p = p0; p < p1; ++p) {
+        float16 line[VECTORS];
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) line[v] = LOAD16(b + p * n + col0 + 16 * v);
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float x = a[at[r] + p * a_col];
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) sum[r][v] += x * line[v];
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        if (row0 + r >= m) break;
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            STORE16(c + (row0 + r) * n + col0 + 16 * v, sum[r][v]);
+    }
+}
+
+void stack(__global const float *restrict a, __global const float *restrict b,
            __global const float *start, const int step, __global float *c,
            const int m, const int n, const int k, const int a_row, const int a_col)
 {
-    const int row0 = get_global_id(1) * ROWS;
     const int col0 = get_global_id(0) * COLUMNS;
-    if (row0 >= m || col0 >= n) return;
-
+    const int first = get_global_id(1) * ROWS * STACK, last = min(first + ROWS * STACK, m);
     if (col0 + COLUMNS <= n) {
-        float16 sum[ROWS][VECTORS];
-        int at[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const int row = min(row0 + r, m - 1);
-            at[r] = row * a_row;
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v)
-                sum[r][v] = start ? LOAD16(start + row * step + col0 + 16 * v) : 0.0f;
-        }
-        for (int p = 0; p < k; ++p) {
-            float16 line[VECTORS];
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v) line[v] = LOAD16(b + p * n + col0 + 16 * v);
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const float x = a[at[r] + p * a_col];
-#pragma unroll
-                for (int v = 0; v < VECTORS; ++v) sum[r][v] += x * line[v];
-            }
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            if (row0 + r >= m) break;
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v)
-                STORE16(c + (row0 + r) * n + col0 + 16 * v, sum[r][v]);
-        }
+        for (int p0 = 0; p0 < k; p0 += DEPTH)
+            for (int row0 = first; row0 < last; row0 += ROWS)
+                block(a, b, p0 ? c : start, p0 ? n : step, c,
+                      row0, col0, p0, min(p0 + DEPTH, k), m, n, a_row, a_col);
         return;
     }
-    for (int row = row0; row < min(row0 + ROWS, m); ++row)
+    for (int row = first; row < last; ++row)
         for (int col = col0; col < n; ++col) {
             float sum = start ? start[row * step + col] : 0.0f;
             for (int p = 0; p < k; ++p) sum += a[row * a_row + p * a_col] * b[p * n + col];
@@ -169,12 +190,12 @@ __kernel void matmul_blocked(__global const float *restrict a, __global const fl
                              __global const float *restrict bias,    // (n) or NULL
                              __global float *restrict c, const int m, const int n, const int k)
 {
-    block(a, b, bias, 0, c, m, n, k, k, 1);
+    stack(a, b, bias, 0, c, m, n, k, k, 1);
 }
 
 // c = c + a^T b, where a lies (k, m): what the gradient of a weight needs.
 __kernel void matmul_blocked_add(__global const float *restrict a, __global const float *restrict b,
                                  __global float *restrict c, const int m, const int n, const int k)
 {
-    block(a, b, c, n, c, m, n, k, 1, m);
+    stack(a, b, c, n, c, m, n, k, 1, m);
 }

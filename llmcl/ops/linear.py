@@ -2,10 +2,11 @@
 
 from ..reference.shapes import check_linear, check_linear_backward, check_matmul
 
-# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by VECTORS times 16 columns.
+# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by VECTORS times 16 columns,
+# STACK of them for one work-item.
 TILE = 16
-ROWS, VECTORS = 6, 1
-OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}", f"-DVECTORS={VECTORS}")
+ROWS, VECTORS, STACK = 6, 1, 8
+OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}", f"-DVECTORS={VECTORS}", f"-DSTACK={STACK}")
 
 
 def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, add=False):
@@ -27,7 +28,7 @@ def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=Non
         a = _transposed(a, k, m)
     name = "matmul_blocked_add" if add else "matmul_blocked"
     kernel = engine.program.kernel("matmul", name, OPTIONS)
-    blocks = -(-n // (16 * VECTORS)), -(-m // ROWS)
+    blocks = -(-n // (16 * VECTORS)), -(-m // (ROWS * STACK))
     kernel(blocks, (1, 1), a, b, *(() if add else (bias,)), c, m, n, k)
 
 
