@@ -1,4 +1,4 @@
-"""The command `llmcl`: doctor, check, train, export, chat, verify."""
+"""The command `llmcl`: doctor, check, train, export, chat, verify, bench."""
 
 import argparse
 import json
@@ -70,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_export(commands)
     _add_chat(commands)
     _add_verify(commands)
+    _add_bench(commands)
     return parser
 
 
@@ -318,6 +319,49 @@ def verify_file(options) -> int:
     )
     print(report)
     return 0 if report.ok else 1
+
+
+def _add_bench(commands):
+    text = "measure how fast the device is, side by side with NumPy, PyTorch and llama.cpp"
+    command = _add(
+        commands,
+        "bench",
+        bench,
+        text,
+        f"{text.capitalize()}. Contestants take turns and medians are compared; a ratio above 1 "
+        "means that ours is faster. PyTorch and llama.cpp take part where they are installed.",
+    )
+    _add_device(command)
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    command.add_argument(
+        "--model", type=Path, metavar="GGUF", help="for generation (default: a random model)"
+    )
+
+
+def bench(options) -> int:
+    """Prints the table of ratios and the device's limits."""
+    from . import bench as benchmark
+    from .engine import get_engine
+    from .errors import DeviceError
+
+    engine = get_engine(options.device)
+    if engine.device is None:
+        raise DeviceError("bench measures OpenCL devices; choose one that `llmcl doctor` lists.")
+    print(engine.device.describe())
+    print(f"{'what':<34}{'ours':>18}  {'peer':<22}{'peer':>18} {'ratio':>6}")
+    results = []
+    for result in benchmark.everything(engine, options.model):
+        print(result, flush=True)
+        results.append(result.to_dict())
+    limits = benchmark.roofline(engine)
+    print(
+        f"limits: {limits['bytes_per_s'] / 1e9:.1f} GB/s copied, "
+        f"{limits['flop_per_s'] / 1e9:.0f} GFLOP/s"
+    )
+    if options.json:
+        report = {"device": engine.device.describe(), "results": results, "limits": limits}
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ LOG_LINE = re.compile(r"[\d.]+ ([DIWE]) +(.*)")
 
 
 def ask_llama(
-    path: str | os.PathLike, requests: Sequence[tuple[str, dict]], seconds: float = 300.0
+    path: str | os.PathLike,
+    requests: Sequence[tuple[str, dict]],
+    seconds: float = 300.0,
+    threads: int = 1,
 ) -> tuple[list[dict], list[str]]:
     """llama.cpp's answers to (address, body) requests for a GGUF file, and the lines of its log.
 
@@ -38,8 +41,8 @@ def ask_llama(
         "PYTHONSAFEPATH": "1",
         "GGML_NO_BACKTRACE": "1",  # or it starts a debugger, where there is one
     }
-    code = "import sys; from llmcl.llama_cpp import serve; serve(sys.argv[1])"
-    command = [sys.executable, "-c", code, os.path.abspath(path)]
+    code = "import sys; from llmcl.llama_cpp import serve; serve(sys.argv[1], int(sys.argv[2]))"
+    command = [sys.executable, "-c", code, os.path.abspath(path), str(threads)]
     text = json.dumps(list(requests)).encode()
     try:
         child = subprocess.run(command, input=text, capture_output=True, env=env, timeout=seconds)
@@ -55,7 +58,7 @@ def ask_llama(
     return [_body(line, path, address) for line, (address, _) in pairs], log
 
 
-def serve(path: str) -> None:
+def serve(path: str, threads: int = 1) -> None:
     """Answers the JSON list of requests on standard input, a line each; for the child process."""
     # Whatever llama.cpp prints belongs to the log; only the answers go to standard output.
     output = os.dup(1)
@@ -65,7 +68,7 @@ def serve(path: str) -> None:
     params = xllamacpp.CommonParams()
     params.model.path = path
     params.api_keys = [secrets.token_hex(16)]
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     server = xllamacpp.Server(params)
     host, port = server.listening_address.removeprefix("http://").rsplit(":", 1)
     headers = {"Content-Type": "application/json", "Authorization": "Bearer " + params.api_keys[0]}
