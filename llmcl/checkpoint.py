@@ -71,12 +71,14 @@ def load_checkpoint(path: str | os.PathLike) -> Checkpoint:
             arrays = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise CheckpointError(
-            f"{path} is damaged or no safetensors file ({error}); use an earlier checkpoint."
+            f"{path} is damaged or no safetensors file ({error}); give another checkpoint."
         ) from error
     try:
         return _build(about, arrays)
     except (LlmclError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} does not fit together: {error}") from error
+        raise CheckpointError(
+            f"{path} does not fit together: {error} Give another checkpoint."
+        ) from error
 
 
 def _build(about: dict, arrays: dict[str, np.ndarray]) -> Checkpoint:

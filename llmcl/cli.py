@@ -225,7 +225,14 @@ def train(options) -> int:
 
 def _add_export(commands):
     text = "write a checkpoint as a GGUF file"
-    command = _add(commands, "export", export, text)
+    command = _add(
+        commands,
+        "export",
+        export,
+        text,
+        "It holds the tokenizer and the chat template as well; llama.cpp, LM Studio and Ollama "
+        "open it.",
+    )
     command.add_argument(
         "checkpoint", type=Path, metavar="CHECKPOINT", help="a .safetensors file of `llmcl train`"
     )
@@ -328,7 +335,7 @@ def _add_bench(commands):
         "bench",
         bench,
         text,
-        f"{text.capitalize()}. Contestants take turns and medians are compared; a ratio above 1 "
+        "Contestants take turns and medians are compared; a ratio above 1 "
         "means that ours is faster. PyTorch and llama.cpp take part where they are installed.",
     )
     _add_device(command)

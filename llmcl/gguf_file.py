@@ -269,7 +269,7 @@ def read_gguf(path: str | os.PathLike) -> GgufModel:
     try:
         with open(path, "rb") as file:
             if file.read(4) != b"GGUF":
-                raise GgufError("it does not begin as a GGUF file does")
+                raise GgufError("it does not begin as a GGUF file does; give a .gguf file")
         return _read(_Reader(path))
     except OSError as error:
         raise GgufError(f"{path} cannot be read: {error.strerror or error}.") from error

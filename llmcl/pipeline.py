@@ -238,11 +238,14 @@ class Run:
             stored = load_checkpoint(self.out / name)
         except CheckpointError as error:
             raise CheckpointError(f"{error} Or begin anew with --restart.") from error
-        different = [key for key, value in self.facts.items() if stored.state.get(key) != value]
+        there, now = stored.state.get("settings", {}), self.facts["settings"]
+        different = [f"{key} {there.get(key)}" for key in now if there.get(key) != now[key]]
+        if stored.state.get("texts") != self.facts["texts"]:
+            different.append("other texts")
         if different:
             raise CheckpointError(
-                f"{self.out / name} is of a run with other {' and '.join(different)}; "
-                "use the same ones, another folder, or --restart."
+                f"{self.out / name} is of a run with {', '.join(different)}; "
+                "use the same settings and texts, another folder, or --restart."
             )
         return stored
 

@@ -22,8 +22,8 @@ PORTABLE_LOCAL_BYTES = 32 * 1024
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _KERNEL = re.compile(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(([^)]*)\)", re.DOTALL)
-# `x,  // (n) or NULL` says that x may be missing; the comma must not cut the remark off.
-_OR_NULL = re.compile(r"(,?)[ \t]*//[^\n]*\bor NULL\b[^\n]*")
+# `x,  // (n) or NULL` says that x may be missing; the comma or bracket must not cut it off.
+_OR_NULL = re.compile(r"([,)]?)[ \t]*//[^\n]*\bor NULL\b[^\n]*")
 _DTYPES = {"float": np.dtype(np.float32), "int": np.dtype(np.int32), "uint": np.dtype(np.uint32)}
 # A NumPy float handed to an int parameter, or the reverse, would arrive as other bits.
 _WHOLE = (int, np.integer)

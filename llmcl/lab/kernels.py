@@ -10,7 +10,7 @@ _KERNEL = re.compile(r"__kernel\s+void\s+(\w+)")
 
 
 def show_kernel(file: str, kernel: str) -> None:
-    """Displays one kernel of kernels/FILE.cl, with the comment above it and the file's line numbers.
+    """Displays one kernel of kernels/FILE.cl, with its comment and the file's line numbers.
 
     Raises DataError for a file or a kernel that does not exist.
     """

@@ -39,9 +39,9 @@ class Engine:
             raise ShapeError(f"an array of {array.dtype} cannot be computed with; use numbers.")
         return np.array(array, dtype=self.dtype)
 
-    def to_host(self, array):
+    def to_host(self, tensor):
         """A copy of an array."""
-        return np.array(array)
+        return np.array(tensor)
 
     def flat(self, shapes):
         """Zeros for all shapes in one array: ([the whole], the parts by name)."""
@@ -53,9 +53,9 @@ class Engine:
         }
         return [whole], parts
 
-    def write(self, target, array, row=0):
+    def write(self, tensor, array, row=0):
         """Copies host rows into an array, the first of them to `row`."""
-        self.copy(target, np.asarray(array), row)
+        self.copy(tensor, np.asarray(array), row)
 
     def copy(self, target, source, row=0):
         """Copies the rows of `source` into `target`, the first of them to `row`."""

@@ -67,8 +67,8 @@ QUESTIONS = {
         "C": "no list of sentences is stored; only the weights are",
     }),
     "00.q2": Question("C", {
-        "A": "equal to the last bit would be too much to ask: the order of a sum changes its rounding",
-        "B": "a tenth of a percent can hide a wrong formula; the bound must come from the arithmetic",
+        "A": "the last bit is too much to ask: the order of a sum changes its rounding",
+        "B": "a tenth of a percent can hide a wrong formula; the bound comes from the arithmetic",
         "C": "the bound is what rounding can do, and odd shapes leave no place to hide",
     }),
     "00.q3": Question("A", {

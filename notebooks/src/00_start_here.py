@@ -1,0 +1,660 @@
+# ---
+# jupyter:
+#   llmcl:
+#     title: Start here
+#     needs: []
+#     introduces:
+#       - device
+#       - OpenCL
+#       - engine
+#       - token
+#       - tokenizer
+#       - batch
+#       - reference
+#       - weights
+#       - score
+#       - softmax
+#       - work-item
+#       - kernel
+#       - bound
+#       - check
+#       - loss
+#       - gradient
+#       - optimizer
+#       - GGUF
+#       - llmcl.config.Config
+#       - llmcl.data.IGNORED
+#       - llmcl.data.batch
+#       - llmcl.data.pretrain_rows
+#       - llmcl.data.read_sentences
+#       - llmcl.data.recall_prompts
+#       - llmcl.doctor
+#       - llmcl.engine.get_engine
+#       - llmcl.generate.generate
+#       - llmcl.gguf_file.read_gguf
+#       - llmcl.gguf_file.write_gguf
+#       - llmcl.lab
+#       - llmcl.lab.CheckFailed
+#       - llmcl.lab.check
+#       - llmcl.lab.exercise
+#       - llmcl.lab.explore
+#       - llmcl.lab.folder
+#       - llmcl.lab.predict
+#       - llmcl.lab.quiz
+#       - llmcl.lab.reveal
+#       - llmcl.lab.show_kernel
+#       - llmcl.lab.start
+#       - llmcl.lab.summary
+#       - llmcl.model.GPT
+#       - llmcl.optimizer.AdamW
+#       - llmcl.reference.bounds
+#       - llmcl.resources.data_dir
+#       - llmcl.tokenizer.ByteBPE
+#       - llmcl.verify.verify
+#     minutes: {core: 30, full: 45}
+# ---
+
+# %% [markdown] id="promise"
+# # 00 · Start here
+#
+# In this lesson five sentences become a language model, the model becomes a file, and other
+# programs open that file. You see every stage once. The lessons after this one take the stages
+# apart, one at a time.
+#
+# | | |
+# |---|---|
+# | **After this you can** | take a text to a GGUF file and name the stages; read the device report; say what a check tells you and what happens to an empty exercise |
+# | **You need** | some Python; no OpenCL, no graphics card |
+# | **Time** | 30 minutes; 45 with the exercises |
+# | **New words** | device, engine, token, batch, weights, softmax, kernel, work-item, check, loss, gradient, GGUF |
+
+# %% [markdown] id="notebooks"
+# ## How this page works
+#
+# A notebook is text with cells of code in between. Click a cell and press **Shift+Enter**: it runs,
+# prints below itself, and hands you the next one. Go from top to bottom; later cells use what
+# earlier ones made. If you get lost, choose *Kernel → Restart Kernel and Run All Cells* in the menu.
+
+# %%
+from llmcl import lab
+
+lab.start("00")
+
+# %% [markdown] id="entry"
+# ## Four questions first
+#
+# They are not a test of you. They tell which warm-up lesson would save you trouble later. Press a
+# button; or, if you see none, write the letter into the cell, as in `lab.quiz("00.e1", "A")`, and
+# run it.
+#
+# **e1.** In C, `7` and `2` are whole numbers (`int`). What is `7 / 2`?
+#
+# - **A** 3.5
+# - **B** 4
+# - **C** 3
+
+# %%
+lab.quiz("00.e1")
+
+# %% [markdown] id="entry-2"
+# **e2.** A table of 3 rows and 5 columns lies in memory row after row, as one long line. Counting
+# from 0, where in the line is row 2, column 1?
+#
+# - **A** place 6
+# - **B** place 11
+# - **C** place 7
+
+# %%
+lab.quiz("00.e2")
+
+# %% [markdown] id="entry-3"
+# **e3.** A matrix of 2 rows and 3 columns is multiplied by one of 3 rows and 4 columns. What comes
+# out?
+#
+# - **A** a matrix of 2 rows and 4 columns
+# - **B** a matrix of 3 rows and 3 columns
+# - **C** nothing, they do not fit
+
+# %%
+lab.quiz("00.e3")
+
+# %% [markdown] id="entry-4"
+# **e4.** `y = x * x`, and `x` is 3. If `x` grows by a little, by about how many times that little
+# does `y` grow?
+#
+# - **A** 3 times
+# - **B** 6 times
+# - **C** 9 times
+
+# %%
+lab.quiz("00.e4")
+
+# %% [markdown] id="entry-after"
+# A wrong answer names a warm-up and the lesson that needs it. You do not need it today. A lesson
+# that is not in this folder yet is still being written.
+
+# %% [markdown] id="device"
+# ## Who does the computing?
+#
+# Training a model means multiplying many numbers. **OpenCL** lets one program do that on graphics
+# cards and processors of any maker. Whatever runs it is called a **device**. Which ones do you have?
+
+# %% tags=["varies"]
+from llmcl import doctor
+
+print(doctor.text(doctor.report()))
+
+# %% [markdown] id="device-read"
+# How to read this report:
+#
+# - The lines at the top name versions and folders. Copy the whole report when you ask for help.
+# - Each numbered line is a device, the best one first. `works` means more than "is there": a small
+#   program was built for it, run, and its result compared.
+# - The star marks the one that these lessons use; the last line says why. The environment variable
+#   `LLMCL_DEVICE` picks another, by its number or by a part of its name.
+# - The **Oclgrind Simulator** is not for speed. It is the strict device: it reports mistakes that
+#   others let pass. You meet it in lesson 01a.
+#
+# And if there is none? Then the report says what to install, and `LLMCL_DEVICE=numpy` lets you go
+# on with NumPy, which these lessons call the second **engine**. An engine is whatever computes:
+# both take the same commands and must give the same answers.
+
+# %%
+from llmcl.engine import get_engine
+
+engine = get_engine()
+there = engine.from_host([1.0, 2.0, 4.0])
+back = engine.to_host(there)
+assert back.sum() == 7
+print("✓ three numbers went to the device and came back")
+
+# %% [markdown] id="idea"
+# ## The idea: what comes next?
+#
+# This sentence goes with you through the whole book:
+
+# %%
+sentence = "The sun warms the land and the sea."
+words = sentence.split()
+for word, following in zip(words, words[1:]):
+    print(f"{word:>6} → {following}")
+
+# %% [markdown] id="idea-after"
+# What stands so far, and what comes next: that is all a language model learns.
+#
+# Now look for `the` on the left. It stands there twice, and what follows differs. What could tell
+# you which of the two comes? Only the words before it. So a model is given the whole beginning, and
+# it answers with a likelihood for everything that could come next.
+#
+# The road from here to a file has seven stages:
+#
+# **text → tokens → inputs and targets → model → training → generating → GGUF**
+
+# %% [markdown] id="text"
+# ## Stage 1: text
+#
+# The data of this book are 25 sentences about the world. Five are enough for today.
+
+# %%
+from llmcl.data import read_sentences
+from llmcl.resources import data_dir
+
+sentences = read_sentences(data_dir() / "pretrain.txt")[:5]
+print("\n".join(sentences))
+
+# %% [markdown] id="tokens"
+# ## Stage 2: tokens
+#
+# A model computes with numbers, so text becomes numbers first. A **token** is a piece of text that
+# has one. The **tokenizer** learns its pieces from the data: what stands together often becomes one
+# piece.
+
+# %%
+from llmcl.tokenizer import ByteBPE
+
+tokenizer = ByteBPE.train(sentences, vocab_size=320)
+ids = tokenizer.encode(sentence)
+print(ids)
+print("|".join(tokenizer.decode([i]) for i in ids))
+
+# %% [markdown] id="tokens-after"
+# The second line shows the pieces. The space belongs to the word behind it. Frequent words are
+# whole, rare ones lie in parts.
+#
+# Why not one number for each word? Because then a word that the data lack would have none. These
+# pieces are made of bytes, and every text in every language is bytes. So nothing is ever lost:
+
+# %%
+for text in (sentence, "A zebra? ¡Olé!", "태양"):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+print("✓ three texts came back as they were")
+
+# %% [markdown] id="pairs"
+# ## Stage 3: inputs and targets
+#
+# Now the arrows from above, for tokens. The model sees the tokens up to some place, and should say
+# the one that follows.
+#
+# **Exercise 00.1** · easy · 4 minutes. Write `inputs_and_targets`. It gets a list of ids and
+# returns two lists of the same length: what the model sees, and, at the same place, what it should
+# say. Replace the line `raise NotImplementedError()`, and run the cell.
+#
+# <details><summary>Hint</summary>
+#
+# The last token has nothing that follows it. The first one follows nothing.
+#
+# </details>
+#
+# <details><summary>I am stuck: give me lines to choose from</summary>
+#
+# Two of these three belong into the answer, in one `return`: `ids[1:]`, `ids[:]`, `ids[:-1]`.
+#
+# </details>
+
+# %%
+@lab.exercise("00.1")
+def inputs_and_targets(ids):
+    """What the model sees, and what it should say at each place: two lists of n - 1 ids."""
+    ### BEGIN SOLUTION
+    return ids[:-1], ids[1:]
+    ### END SOLUTION
+
+# %% [markdown] id="pairs-after"
+# What you just saw is how exercises work here. `○` is an empty one: nothing stops, and the cells
+# below get a **reference** in its place, which is right. `✗` says what is wrong, with a guess at
+# why. `✓` means that your own function is used from here on.
+#
+# The next cell puts one more token behind the sentence. It says: here the text ends.
+
+# %%
+seen, wanted = inputs_and_targets([*ids, tokenizer.end_id])
+for a, b in list(zip(seen, wanted))[:3]:
+    print(f"{tokenizer.decode([a])!r} → {tokenizer.decode([b])!r}")
+print("…")
+print(f"{tokenizer.decode(seen[-1:])!r} → {tokenizer.tokens[wanted[-1]]}")
+
+# %% [markdown] id="batch"
+# A device likes much work at once. So all five sentences go into one table, a **batch**: one row
+# for each sentence, short rows filled up at the right. Filled places have no target.
+
+# %%
+from llmcl.data import IGNORED, batch, pretrain_rows
+
+inputs, targets = batch(pretrain_rows(sentences, tokenizer), tokenizer.end_id)
+assert inputs.shape == targets.shape
+assert list(inputs[0][: len(seen)]) == seen
+places = (targets != IGNORED).sum()
+print(f"{inputs.shape[0]} rows of {inputs.shape[1]} tokens, {places} places with a target")
+
+# %% [markdown] id="model"
+# ## Stage 4: the model
+#
+# The model is a long formula with many numbers in it, its **weights**. They begin as random
+# numbers. Training changes them. The names in `Config` say how large the formula is; `d_model`, for
+# one, is how many numbers stand for a token. Lessons 03 to 07 build it, piece by piece.
+
+# %%
+from llmcl.config import Config
+from llmcl.model import GPT
+
+config = Config(vocab_size=tokenizer.vocab_size, d_model=64, n_heads=2, d_ff=256)
+model = GPT(config, engine)
+model.initialize(seed=1)
+print(f"{config.parameter_count():,} weights")
+
+# %% [markdown] id="scores"
+# Give it the batch, and it answers at every place with one **score** for each token that could come
+# next.
+
+# %%
+scores = engine.to_host(model.forward(inputs))
+assert scores.shape == (*inputs.shape, tokenizer.vocab_size)
+print("✓ one score for each token, at each place")
+
+# %% [markdown] id="softmax"
+# ## From scores to shares
+#
+# A score can be any number. A likelihood cannot: it is positive, and all of them together are one.
+# The exponential makes numbers positive and keeps their order; a division makes the total one.
+
+# %%
+import numpy as np
+
+def softmax(x):
+    """Rows of shares: (..., n) -> (..., n), each row sums to 1."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+print(softmax(np.array([2.0, 1.0, 0.0])).round(2))
+
+# %% [markdown] id="item"
+# That is **softmax**. Taking away the largest number first changes nothing on paper; lesson 04a
+# says why the machine needs it.
+#
+# How would you share this work among many helpers? Every row stands alone. So one helper takes one
+# row, and it does not matter who is first:
+
+# %%
+def one_row(row, x, shares):
+    """What one helper does: it reads one row and writes one row."""
+    e = np.exp(x[row] - x[row].max())
+    shares[row] = e / e.sum()
+
+rng = np.random.default_rng(0)
+x = rng.normal(size=(37, 53)).astype(np.float32)
+shares = np.empty((37, 53))
+for row in rng.permutation(37):
+    one_row(row, x, shares)
+assert np.allclose(shares, softmax(x))
+
+# %% [markdown] id="kernel"
+# OpenCL's word for the helper is **work-item**, and for the function that each of them runs,
+# **kernel**. Here it is, from the folder `kernels/`, with the file's line numbers. It is written in
+# C. You need not follow every line today. Find three things: where a work-item learns which row is
+# its own, where it leaves because there is no such row, and the two steps of softmax.
+#
+# <details><summary>Found them?</summary>
+#
+# `get_global_id(0)` is the number of the work-item, and so of its row. `if (row >= rows) return;` is
+# the guard: work-items come in groups, and the last group may have more of them than there are rows
+# left. The loop with `exp` makes the numbers positive and adds them up; the last loop divides.
+#
+# </details>
+
+# %%
+lab.show_kernel("softmax", "softmax_forward")
+
+# %% [markdown] id="check"
+# ## Is it right?
+#
+# Numbers on a device have about seven digits, and a sum of many of them is off by a little. So the
+# result differs from NumPy's, whose numbers here have sixteen digits. How much may it differ? Not
+# "a bit": rounding has rules, and from them follows a **bound**, the largest error that rounding
+# can explain. A **check** compares every element's error with its bound.
+
+# %%
+from llmcl.reference import bounds
+
+exact = x.astype(np.float64)
+bound = bounds.softmax(exact)[0]
+got = engine.to_host(engine.softmax(engine.from_host(x)))
+lab.check("softmax", got, softmax(exact), bound)
+
+# %% [markdown] id="break"
+# ## Break it
+#
+# Why 37 rows and 53 columns? Watch a wrong softmax that divides by the sum of a *column*. First a
+# test that looks fair: a square, all ones.
+
+# %%
+def wrong_softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=0, keepdims=True)
+
+ones = np.ones((4, 4))
+lab.check("wrong softmax on 4 x 4 ones", wrong_softmax(ones), softmax(ones), 1e-9)
+
+# %% [markdown] id="break-after"
+# The check was passed, and the function is wrong. Square and constant inputs hide such mistakes.
+# Random numbers in an odd shape do not:
+
+# %%
+try:
+    lab.check("wrong softmax on 37 x 53", wrong_softmax(exact), softmax(exact), bound)
+except lab.CheckFailed:
+    print("✗ wrong softmax on 37 x 53: the check found it")
+
+# %% [markdown] id="loss"
+# ## How wrong is the model?
+#
+# Look at one place. The right token has a share, say 0.5. The **loss** there is minus the logarithm
+# of that share: 0 if the share is 1, and the larger the smaller the share is. The model's loss is
+# the mean over all places.
+#
+# **Exercise 00.2** · easy · 2 minutes. The model has learned nothing yet, so to it all tokens are
+# about equally likely. What will its loss be? Write your guess into the cell in place of `None`.
+#
+# <details><summary>Hint</summary>
+#
+# With V tokens, each has the share 1/V, and minus the logarithm of 1/V is the logarithm of V.
+#
+# </details>
+
+# %%
+lab.predict("00.2", guess=None)
+
+# %%
+first_loss = float(engine.to_host(model.loss(inputs, targets))[0])
+lab.reveal("00.2", first_loss)
+assert abs(first_loss - np.log(tokenizer.vocab_size)) < 0.3
+print("✓ the first loss is near the logarithm of the number of tokens")
+
+# %% [markdown] id="training"
+# ## Stage 5: training
+#
+# Now the model learns, in small steps. Each step has three parts:
+#
+# 1. `loss` measures how wrong the model is on the batch.
+# 2. `backward` finds, for every weight, whether a bit more of it would make the loss larger or
+#    smaller, and by how much. These numbers are the **gradient**.
+# 3. The **optimizer** moves every weight a little, against its gradient.
+#
+# Every second step we also listen: how does the model go on from `The sun`?
+
+# %%
+from llmcl.generate import generate
+
+def go_on(model, start, most=80):
+    """What the model writes after a beginning, until it says that the text ends."""
+    ids, end = tokenizer.encode(start), tokenizer.end_id
+    return tokenizer.decode(generate(model, ids, max_new_tokens=most, stop_ids=[end]))
+
+# %%
+from llmcl.optimizer import AdamW
+
+optimizer = AdamW(model)
+losses, heard = [], {}
+for step in range(61):
+    if step % 2 == 0:
+        heard[step] = go_on(model, "The sun", most=14)
+    loss = model.loss(inputs, targets)
+    losses.append(float(engine.to_host(loss)[0]))
+    model.backward()
+    optimizer.step(loss, rate=0.005)
+
+# %%
+assert losses[-1] < losses[0] / 20
+print("✓ the loss fell to less than a twentieth")
+
+# %% [markdown] id="see"
+# ## See it
+#
+# The curve is the loss. Move the slider, with the mouse or with the arrow keys, and read what the
+# model said at that step. When does it find the first right word? When the last?
+
+# %%
+def draw(axes, step):
+    axes.plot(losses)
+    axes.plot([step], [losses[step]], "o", markersize=10)
+    axes.set(xlabel="step", ylabel="loss")
+    axes.set_title(f"The sun … {ascii(heard[step])}", parse_math=False, fontsize=10)
+
+def words_for(step):
+    return f"The loss falls steeply, then flattens. After {step} steps: The sun … {ascii(heard[step])}"
+
+lab.explore(draw, list(heard), words_for, start=60)
+
+# %% [markdown] id="generating"
+# ## Stage 6: generating
+#
+# You have just seen the model write. How does it do that? It is given a beginning, answers with
+# scores, the token with the largest one is put behind the text, and the longer text goes in again,
+# until the end token comes.
+#
+# Does it know all five? Each is asked with the shortest beginning that no other sentence has.
+
+# %%
+from llmcl.data import recall_prompts
+
+for start, rest in recall_prompts(sentences):
+    assert go_on(model, start) == rest
+    print(f"✓ {start} |{rest}")
+
+# %% [markdown] id="gguf"
+# ## Stage 7: a file for other programs
+#
+# **GGUF** is the file format of llama.cpp, the program inside LM Studio and Ollama. Such a file
+# holds everything that a program needs: the sizes of the model, the tokenizer, and all weights.
+
+# %%
+from llmcl.gguf_file import write_gguf
+
+path = lab.folder("00") / "five.gguf"
+write_gguf(path, config, model.weights(), tokenizer, dtype="Q8_0")
+print(f"{path.name}: {path.stat().st_size // 1000} kB")
+
+# %% [markdown] id="q8"
+# `Q8_0` stores each weight in a little more than one byte instead of four. That loses some of its
+# digits. Is the text still the same? The next cell trusts nothing that is in memory: it opens the
+# file, makes a new model from it, and asks again.
+
+# %%
+from llmcl.gguf_file import read_gguf
+
+stored = read_gguf(path)
+again = GPT(stored.config, engine)
+again.load_weights(stored.weights)
+assert all(go_on(again, start) == rest for start, rest in recall_prompts(sentences))
+print("✓ the model from the file says the same")
+
+# %% [markdown] id="reader"
+# Still, our reader might share a mistake with our writer. So we ask two that do not know us. The
+# first is the reader of the package `gguf`, from the makers of the format.
+
+# %%
+from gguf import GGUFReader
+
+reader = GGUFReader(path)
+print("architecture:", reader.fields["general.architecture"].contents())
+for tensor in reader.tensors[:3]:
+    print(tensor.name, [int(n) for n in tensor.shape], tensor.tensor_type.name)
+assert sum(int(t.n_elements) for t in reader.tensors) == config.parameter_count()
+
+# %% [markdown] id="llama"
+# The second is llama.cpp itself. It reads the file, cuts texts into tokens, and goes on from the
+# same beginnings. Each line of the report compares that with our own model. Lines with `0 of 0` are
+# about questions and answers, which this model was not taught.
+
+# %% tags=["varies"]
+from importlib.util import find_spec
+
+from llmcl.verify import verify
+
+report = verify(path, sentences, dialogues=[]) if find_spec("xllamacpp") else None
+print(report or "llama.cpp is not installed here; pip install xllamacpp brings it")
+
+# %%
+assert report is None or report.ok
+print("✓ no answer of llama.cpp differs from ours")
+
+# %% [markdown] id="exercises"
+# ## Your turn
+#
+# **Exercise 00.3** · easy · 3 minutes. Put these lines in the order in which they happen. One of
+# the six does not belong. Return the letters as one word, such as `"FAB"`.
+#
+# - **A** The optimizer moves the weights a little.
+# - **B** The tokenizer turns the text into numbers.
+# - **C** The weights are written to a GGUF file.
+# - **D** The text is turned into a kernel.
+# - **E** The model gives every token a score.
+# - **F** The loss says how wrong the scores are.
+#
+# <details><summary>Hint</summary>
+#
+# Do the kernels change when you train on another text?
+#
+# </details>
+
+# %%
+@lab.exercise("00.3")
+def road():
+    """The letters of five lines, in order."""
+    ### BEGIN SOLUTION
+    return "BEFAC"
+    ### END SOLUTION
+
+# %% [markdown] id="own"
+# **Exercise 00.4** · medium · 5 minutes. Go back to stage 1 and add a line that replaces the last
+# sentence by one of your own, `sentences[4] = "…"`. Guess first: will the model still know all
+# five? Then choose *Run → Run All Cells*; the check is in stage 6.
+#
+# <details><summary>The check in stage 6 fails</summary>
+#
+# Read the last line before the error: the sentence after it is the one that the model does not
+# know. Is it much longer than the others? Then `go_on` may stop too early; make `most` larger. Is
+# it the same as another one, or the beginning of another one? Then nothing can tell the two apart.
+#
+# </details>
+#
+# <details><summary>What to expect</summary>
+#
+# Yes, any five sentences, in any language. A model of this size has room for far more. What it
+# has not seen, it cannot say: this is learning by heart, and lesson 15 shows how to tell that
+# from more.
+#
+# </details>
+
+# %% [markdown] id="recap"
+# ## What you have now
+#
+# You took five sentences from text to a file that llama.cpp opens. Everything you used lies in the
+# package `llmcl`, and every stage has lessons of its own:
+#
+# | stage | in the package | lessons |
+# |---|---|---|
+# | text, inputs and targets | `data.py` | 07 |
+# | tokens | `tokenizer.py` | 02 |
+# | model | `layers.py`, `model.py` | 03 to 07 |
+# | training | `optimizer.py`, `train.py` | 08 to 10 |
+# | generating | `generate.py` | 11 |
+# | GGUF | `gguf_file.py`, `verify.py` | 12 |
+# | kernels, and NumPy to check them | `ops/`, `reference/`, and the folder `kernels/` | 01 |
+#
+# Three questions to keep it. From lesson 01 on there are five, some of them about earlier lessons.
+#
+# **q1.** What is true?
+#
+# - **A** The model can only read words that occur in the five sentences.
+# - **B** It learns which token comes next after which beginning.
+# - **C** The GGUF file holds the five sentences as text.
+
+# %%
+lab.quiz("00.q1")
+
+# %% [markdown] id="recap-2"
+# **q2.** A kernel's result differs a little from NumPy's. When is it right?
+#
+# - **A** When it is equal to the last bit.
+# - **B** When it differs by less than a tenth of a percent.
+# - **C** When it stays below what rounding can do, on random numbers in an odd shape.
+
+# %%
+lab.quiz("00.q2")
+
+# %% [markdown] id="recap-3"
+# **q3.** You leave an exercise empty and run all cells. What happens?
+#
+# - **A** The cells below use the reference.
+# - **B** Everything stops at the exercise.
+# - **C** The cells below compute with wrong numbers.
+
+# %%
+lab.quiz("00.q3")
+
+# %%
+lab.summary("00")
+
+# %% [markdown] id="bridge"
+# **Next:** lesson 01a, *A first kernel*. There you write the small C function yourself, and launch
+# it with nothing but PyOpenCL. If e1 or e2 went wrong above, take warm-up 00a before it.

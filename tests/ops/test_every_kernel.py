@@ -1,0 +1,151 @@
+"""No kernel is left out, and what the text of every kernel must and must not say."""
+
+import re
+
+import numpy as np
+import pytest
+from ops_helpers import RUNGS, VERSIONS
+
+from llmcl import ops, reference
+from llmcl.check import Sizes, make_cases
+from llmcl.program import read_signatures
+from llmcl.reference import bounds
+from llmcl.resources import kernels_dir
+
+FILES = sorted(kernels_dir().glob("*.cl"))
+# Files that are a part of an operation of another name, or that measure the device.
+PARTS = {"column_sum", "transpose", "roofline"}
+
+
+def text_of(path) -> str:
+    """A kernel file without its comments and preprocessor conditions."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def text(request):
+    return text_of(request.param)
+
+
+def test_every_kernel_is_launched_by_an_operation_or_by_its_file_s_own_test(engine):
+    engine.program.asked.clear()
+    for versions in VERSIONS:
+        engine.use(versions)
+        for case in make_cases(np.random.default_rng(0), Sizes(B=2, T=5, H=2, d=3, V=11, F=7)):
+            assert all(comparison.ok for comparison in case.check(engine)), case.name
+    engine.check_guards()
+    by_name = {(file, name) for file, names in RUNGS.items() for name in names}
+    assert not by_name & engine.program.asked, "an operation launches it: it is no mere rung"
+    every = {
+        (path.stem, name)
+        for path in FILES
+        for name in read_signatures(path.read_text(encoding="utf-8"))
+    }
+    assert sorted(every - engine.program.asked - by_name) == []
+
+
+def test_every_operation_has_a_case_a_bound_and_a_reference():
+    names = {operation.__name__ for operation in ops.OPERATIONS}
+    # The two halves of attention's backward have no case: they are checked inside it.
+    halves = {"attention_mix_backward", "attention_scores_backward"}
+    assert {case.name for case in make_cases(np.random.default_rng(0))} == names - halves
+    assert {operation.__name__ for operation in reference.OPERATIONS} == names
+    for name in names - halves:
+        assert callable(getattr(bounds, name))
+
+
+def test_every_kernel_file_has_an_operation_or_a_test_of_its_own_name():
+    folder = kernels_dir().parent / "tests" / "ops"
+    for path in FILES:
+        assert (folder / f"test_{path.stem}.py").is_file(), path.stem
+        assert path.stem in PARTS or hasattr(ops, path.stem) or path.stem == "matmul"
+
+
+def test_no_double_and_every_fraction_ends_in_f(text):
+    assert not re.search(r"\bdouble\d*\b|\bhalf\d*\b", text)
+    number = r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+(?=[eE][+-]?\d))(?:[eE][+-]?\d+)?(\w*)"
+    for found in re.finditer(number, text):
+        assert found[1] == "f", f"{found[0]} is a double"
+
+
+def test_no_float_atomics_and_no_relaxed_mathematics(text):
+    for name in re.findall(r"\batom\w*", text):
+        assert name == "atomic_inc", f"{name}: only whole numbers may be counted atomically"
+    quick = "cos|divide|exp|exp2|exp10|log|log2|log10|powr|recip|rsqrt|sin|sqrt|tan"
+    assert not re.search(rf"\b(?:native|half)_(?:{quick})\b", text)
+    assert not re.search(r"\b(?:fma|mad)\b|\bv(?:load|store)", text)  # slow on a CPU
+    assert not re.search(r"FP_FAST|FP_CONTRACT|pragma\s+OPENCL", text)
+
+
+def test_no_flag_of_the_compiler_relaxes_mathematics():
+    package = kernels_dir().parent / "llmcl"
+    for path in package.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        flags = re.findall(r"-cl-[\w-]+", source)
+        assert not {f for f in flags if re.search("fast|relaxed|unsafe|mad|finite", f)}, path.name
+
+
+def functions(text: str) -> dict[str, str]:
+    """The body of every function of a kernel text, by name."""
+    bodies = {}
+    for start in re.finditer(r"\b(\w+)\s*\([^;{}]*\)\s*\{", text):
+        if start[1] in ("for", "if", "while", "switch"):
+            continue
+        depth, end = 1, start.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        bodies[start[1]] = text[start.end() : end]
+    return bodies
+
+
+def returns_before_a_barrier(text: str) -> list[str]:
+    """The functions in which a work-item may leave while others wait at a barrier."""
+    bodies = functions(text)
+    waiting = {"barrier"}
+    while more := {n for n, b in bodies.items() if any(f"{w}(" in b for w in waiting)} - waiting:
+        waiting |= more  # a function that calls one with a barrier has a barrier itself
+    found = []
+    for name, body in bodies.items():
+        last = max((body.rfind(f"{w}(") for w in waiting), default=-1)
+        if last >= 0 and re.search(r"\breturn\b(?![^;]*\b\w+\s*\()", body[:last]):
+            found.append(name)
+    return found
+
+
+def test_nobody_returns_before_a_barrier_or_waits_inside_a_branch(text):
+    assert not returns_before_a_barrier(text)
+    for line in text.splitlines():
+        assert not re.search(r"\bif\b.*\bbarrier\s*\(", line), line
+
+
+def test_the_search_for_early_returns_finds_them():
+    early = """
+    float tree(__local float *x) { barrier(CLK_LOCAL_MEM_FENCE); return x[0]; }
+    __kernel void bad(__global float *x, const int n) {
+        if (get_global_id(0) >= n) return;
+        __local float part[4];
+        x[0] = tree(part);
+    }
+    __kernel void good(__global float *x, const int n) {
+        __local float part[4];
+        const float sum = tree(part);
+        if (get_global_id(0) >= n) return;
+        x[0] = sum;
+    }"""
+    assert returns_before_a_barrier(early) == ["bad"]
+
+
+def test_every_kernel_guards_its_range(text):
+    for name, body in functions(text).items():
+        if f"void {name}(" in text and "get_global_id" in body:
+            assert re.search(r"\bif \(|min\(|i < n|block\(", body), f"{name} has no guard"
+
+
+def test_pointers_are_restrict_unless_the_kernel_may_work_in_place():
+    for path in FILES:
+        for name, parameters in read_signatures(path.read_text(encoding="utf-8")).items():
+            pointers = [p for p in parameters if p.space == "global"]
+            assert all(p.restrict for p in pointers) or name.startswith("residual_"), name
+            assert any(p.written for p in pointers), f"{name} writes nothing"

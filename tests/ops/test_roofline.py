@@ -1,0 +1,34 @@
+"""roofline: the two measurements of `llmcl bench` do the work that is counted."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ops_helpers import LOCAL_SIZES, assert_within
+
+from llmcl.reference.bounds import U
+
+
+@pytest.mark.parametrize("local_size", LOCAL_SIZES)
+@given(n=st.integers(1, 200))
+def test_every_whole_vector_is_copied_and_nothing_else(engine, local_size, n):
+    engine.local_size = local_size
+    x, start, whole = np.arange(n, dtype=np.float32), np.full(n, -1.0), n // 16 * 16
+    y = engine.from_host(start)
+    engine.launch("roofline", "roofline_copy", -(-n // 16), engine.from_host(x), y, n)
+    np.testing.assert_array_equal(engine.to_host(y), np.where(np.arange(n) < whole, x, start))
+    engine.check_guards()
+
+
+@pytest.mark.parametrize("local_size", LOCAL_SIZES)
+@pytest.mark.parametrize("rounds", (0, 1, 50))
+def test_every_chain_makes_its_rounds(engine, local_size, rounds):
+    engine.local_size = local_size
+    y = engine.empty((67,))
+    engine.launch("roofline", "roofline_arithmetic", 67, y, 67, rounds, 0.75)
+    chains = np.arange(67.0)[:, None] + np.arange(12)
+    for _ in range(rounds):
+        chains = 0.75 * chains + 1
+    want = 3 * chains.sum(axis=-1)
+    assert_within(engine.to_host(y), want, (2 * rounds + 15) * U * want)
+    engine.check_guards()
