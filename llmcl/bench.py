@@ -58,7 +58,8 @@ class Result:
                 return f"{seconds * 1e3:10.2f} ms"
             return f"{self.work / seconds:10.4g} {self.unit}"
 
-        return f"{self.what:<34}{rate(self.ours)}  {self.peer:<22}{rate(self.theirs)} {self.ratio:8.2f}"
+        ours, theirs = rate(self.ours), rate(self.theirs)
+        return f"{self.what:<34}{ours}  {self.peer:<22}{theirs} {self.ratio:8.2f}"
 
 
 def compare(ours: Callable, theirs: Callable, seconds: float = 1.5) -> tuple[float, float]:
@@ -88,16 +89,15 @@ def products(engine) -> list[Result]:
             on_a, on_b, c = engine.from_host(a), engine.from_host(b), engine.zeros((m, n))
 
             def ours(on_a=on_a, on_b=on_b, c=c, m=m, n=n, k=k, left=left, right=right):
-                multiply(
-                    on_a, on_b, c, m, n, k, transpose_a=left, transpose_b=right, add=left
-                )
+                multiply(on_a, on_b, c, m, n, k, transpose_a=left, transpose_b=right, add=left)
                 engine.finish()
 
             def theirs(a=a, b=b, left=left, right=right):
                 (a.T if left else a) @ (b.T if right else b)
 
             times = compare(ours, theirs, 0.5)
-            results.append(Result(f"{m}x{k}x{n} {kind}", "NumPy", *times, 2e-9 * m * n * k, "GFLOP/s"))
+            what, work = f"{m}x{k}x{n} {kind}", 2e-9 * m * n * k
+            results.append(Result(what, "NumPy", *times, work, "GFLOP/s"))
     return results
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  (the name that everybody uses)
+import torch.nn.functional as F
 from torch import nn
 
 from .config import Config

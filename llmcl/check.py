@@ -24,7 +24,7 @@ class Sizes:
     F: int = 53
 
     @property
-    def C(self) -> int:  # noqa: N802  (the field's name for the width)
+    def C(self) -> int:
         """The width of the model, heads times head width."""
         return self.H * self.d
 

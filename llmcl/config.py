@@ -45,7 +45,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict) -> "Config":
-        """A Config from to_dict()'s dictionary; raises ConfigError for unknown or missing fields."""
+        """A Config from to_dict()'s dictionary; ConfigError for unknown or missing fields."""
         names = [field.name for field in fields(cls)]
         if not isinstance(values, dict) or sorted(values) != sorted(names):
             raise ConfigError(f"a configuration needs the fields {names}, and has {values!r}.")

@@ -19,8 +19,8 @@ class Sampling:
     """How the next token is chosen from the logits.
 
     temperature 0 takes the largest logit. Otherwise the logits are divided by the temperature, only
-    the top_k largest stay (0: all), then the fewest whose shares reach top_p (Holtzman et al. 2020),
-    and one of them is drawn by its share, with random numbers from `seed`.
+    the top_k largest stay (0: all), then the fewest whose shares reach top_p (Holtzman et al.
+    2020), and one of them is drawn by its share, with random numbers from `seed`.
     """
 
     temperature: float = 0.0
@@ -109,8 +109,12 @@ def generate(
     sampling = Sampling(temperature, top_k, top_p, seed)
     return list(
         stream(
-            model, ids, max_new_tokens=max_new_tokens, sampling=sampling,
-            stop_ids=stop_ids, use_cache=use_cache,
+            model,
+            ids,
+            max_new_tokens=max_new_tokens,
+            sampling=sampling,
+            stop_ids=stop_ids,
+            use_cache=use_cache,
         )  # fmt: skip
     )
 

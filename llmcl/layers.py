@@ -35,13 +35,15 @@ class Embedding(Layer):
     def forward(self, ids, first: int = 0):
         """The vectors of the tokens, standing at positions first, first + 1, ..."""
         self.saved = (ids,)
-        tokens, positions = self.parameter("token_embd.weight"), self.parameter("position_embd.weight")
+        tokens = self.parameter("token_embd.weight")
+        positions = self.parameter("position_embd.weight")
         return self.engine.embedding(ids, tokens, positions, first)
 
     def backward(self, dx) -> None:
         """Adds to the gradients of both tables; ids have no gradient."""
         (ids,) = self.saved
-        dtokens, dpositions = self.gradient("token_embd.weight"), self.gradient("position_embd.weight")
+        dtokens = self.gradient("token_embd.weight")
+        dpositions = self.gradient("position_embd.weight")
         self.engine.embedding_backward(ids, dx, dtokens, dpositions)
 
 

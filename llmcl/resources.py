@@ -1,4 +1,4 @@
-"""Where the files that are not Python lie: beside the package in a checkout, inside it in a wheel."""
+"""Where the files that are not Python lie: beside the package, or inside it in a wheel."""
 
 from pathlib import Path
 

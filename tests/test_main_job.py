@@ -42,11 +42,13 @@ def finish(process):
 
 @pytest.fixture(scope="session")
 def job(tmp_path_factory):
-    """(folder, metrics, seconds) of the default run."""
+    """(folder, metrics, seconds of computing) of the default run."""
     folder = tmp_path_factory.mktemp("job") / "build"
-    begun = time.perf_counter()
+    before = os.times()
     finish(start(folder))
-    seconds = time.perf_counter() - begun
+    after = os.times()
+    seconds = after.children_user + after.children_system
+    seconds -= before.children_user + before.children_system
     return folder, json.loads((folder / "metrics.json").read_text(encoding="utf-8")), seconds
 
 
@@ -101,8 +103,9 @@ def test_size(job):
 
 
 def test_time(job):
-    # Half a minute on two quiet cores with PoCL; here other tests may share them.
-    assert job[2] < 120
+    # Half a minute on two quiet cores with PoCL. Other tests may share the cores, so what counts
+    # here is the time of both cores together, which is less than the clock's twice.
+    assert job[2] < 2 * 120
 
 
 def test_loss_falls_in_every_stage(job):

@@ -15,8 +15,9 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     mean, rstd = engine.empty(x.shape[:-1]), engine.empty(x.shape[:-1])
     wide = "_wide" if engine.wide else ""
     engine.launch(
-        "layer_norm", f"layer_norm_forward{wide}", rows, x, gamma, beta, y, mean, rstd, rows, c, epsilon
-    )
+        "layer_norm", f"layer_norm_forward{wide}", rows,
+        x, gamma, beta, y, mean, rstd, rows, c, epsilon,
+    )  # fmt: skip
     return y, mean, rstd
 
 
