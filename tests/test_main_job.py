@@ -104,7 +104,7 @@ def test_size(job):
 
 def test_time(job):
     # Half a minute on two quiet cores with PoCL. Other tests may share the cores, so what counts
-    # here is the time of both cores together, which is less than the clock's twice.
+    # here is the time of both cores together, at most twice the time by the clock.
     assert job[2] < 2 * 120
 
 

@@ -25,11 +25,11 @@ from .residual import residual
 from .softmax import causal_softmax, softmax, softmax_backward
 
 OPERATIONS = (
-    adamw, attention, attention_backward, attention_mix, attention_mix_backward,
-    attention_scores, attention_scores_backward, causal_softmax, cross_entropy,
-    cross_entropy_backward, embedding, embedding_backward, fill, fused_attention,
-    fused_attention_backward, gelu, gelu_backward, global_norm, layer_norm, layer_norm_backward, linear, linear_backward, matmul, pair_counts, residual,
-    softmax, softmax_backward, sum_squares, unembedding, unembedding_backward,
+    adamw, attention, attention_backward, attention_mix, attention_mix_backward, attention_scores,
+    attention_scores_backward, causal_softmax, cross_entropy, cross_entropy_backward, embedding,
+    embedding_backward, fill, fused_attention, fused_attention_backward, gelu, gelu_backward,
+    global_norm, layer_norm, layer_norm_backward, linear, linear_backward, matmul, pair_counts,
+    residual, softmax, softmax_backward, sum_squares, unembedding, unembedding_backward,
 )  # fmt: skip
 
 from .engine import Engine  # noqa: E402  (it needs OPERATIONS)
