@@ -39,6 +39,7 @@ LENT = "LLMCL_CACHE_LENT"  # set only for the child of a trial: its parent holds
 _MARKER = "in-use"
 _CONTENTS = "contents.json"
 _TRIED = "tried.json"
+_CHOICES = "choices.json"
 _STRAY = "tempfile_"  # PoCL leaves two of these behind in each process
 _CHECKED = ("pocl", "pyopencl")  # xdg holds a database that looks after itself
 
@@ -75,6 +76,18 @@ class Cache:
         if device not in known:
             with contextlib.suppress(OSError):  # it is only tested apart once more
                 _write_json(self.folder / _TRIED, [*known, device])
+
+
+    def choice(self, key: str) -> int | None:
+        """The number that keep_choice() kept under `key`, or None."""
+        found = _read_json(self.folder / _CHOICES, {}).get(key)
+        return found if isinstance(found, int) else None
+
+    def keep_choice(self, key: str, number: int) -> None:
+        """Keeps the result of a timed trial for the next process."""
+        known = _read_json(self.folder / _CHOICES, {}) | {key: number}
+        with contextlib.suppress(OSError):  # it is only measured once more
+            _write_json(self.folder / _CHOICES, known)
 
 
 _cache: Cache | None = None

@@ -1,6 +1,7 @@
 """The OpenCL engine: arrays on one device, and every operation by its name."""
 
 import math
+from functools import cached_property
 
 import numpy as np
 import pyopencl as cl
@@ -11,7 +12,7 @@ from ..layout import layout
 from ..program import Program
 from ..reference.shapes import to_int32
 from ..tensor import FLOAT32, INT32, Tensor
-from ..versions import versions_for
+from ..versions import Block, choose_block, versions_for
 from . import OPERATIONS
 
 
@@ -40,6 +41,11 @@ class Engine:
         self._kept = []
         for operation in OPERATIONS:
             setattr(self, operation.__name__, operation)
+
+    @cached_property
+    def block(self) -> Block:
+        """The block of this device's matrix products."""
+        return choose_block(self)
 
     # ---- launching ----
 

@@ -1,19 +1,15 @@
 """Matrix product, and the linear layer y = x W + b."""
 
 from ..reference.shapes import check_linear, check_linear_backward, check_matmul
+from ..versions import BLOCKS, TILE
 
-# The tile of matmul_tiled, and the block of matmul_blocked: ROWS rows by VECTORS times 16 columns,
-# STACK of them for one work-item.
-TILE = 16
-ROWS, VECTORS, STACK = 6, 1, 8
-OPTIONS = (f"-DTILE={TILE}", f"-DROWS={ROWS}", f"-DVECTORS={VECTORS}", f"-DSTACK={STACK}")
+OPTIONS = BLOCKS[0].options
 
 
 def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, add=False):
     """Writes the (m, n) product of a (m, k) and b (k, n) into c, or adds it to c.
 
-    Transposed operands lie (k, m) and (n, k). This is the one place that chooses the kernel: tiles
-    in local memory for a GPU, blocks in registers for everything else.
+    Transposed operands lie (k, m) and (n, k).
     """
     engine = c.engine
     if engine.product == "tiled":
@@ -27,9 +23,9 @@ def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=Non
     if transpose_a and not add:
         a = _transposed(a, k, m)
     name = "matmul_blocked_add" if add else "matmul_blocked"
-    kernel = engine.program.kernel("matmul", name, OPTIONS)
-    blocks = -(-n // (16 * VECTORS)), -(-m // (ROWS * STACK))
-    kernel(blocks, (1, 1), a, b, *(() if add else (bias,)), c, m, n, k)
+    kernel = engine.program.kernel("matmul", name, engine.block.options)
+    start = () if add else (bias,)
+    kernel(engine.block.grid(m, n), (1, 1), a, b, *start, c, m, n, k)
 
 
 def _transposed(x, rows, cols):
