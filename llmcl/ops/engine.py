@@ -1,6 +1,7 @@
 """The OpenCL engine: arrays on one device, and every operation by its name."""
 
 import math
+from collections import deque
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +40,7 @@ class Engine:
         self.product, self.wide = versions.product, versions.wide
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(device.queue))
         self._kept = []
+        self._uploads = deque()
         for operation in OPERATIONS:
             setattr(self, operation.__name__, operation)
 
@@ -111,10 +113,22 @@ class Engine:
             raise ShapeError(f"an array of {array.dtype} cannot go to a device; use numbers.")
         host = host.reshape(array.shape)
         tensor = self.empty(array.shape, host.dtype)
-        cl.enqueue_copy(self.queue, tensor.buffer, host, is_blocking=True)
         if host.dtype == INT32:
             tensor.host = np.array(host)  # the caller may change the array later
+            self._upload_later(tensor.buffer, tensor.host)
+        else:
+            cl.enqueue_copy(self.queue, tensor.buffer, host, is_blocking=True)
         return tensor
+
+    def _upload_later(self, buffer, host) -> None:
+        """Puts an upload on the queue without waiting: the next batch must not stop the device.
+
+        The event keeps `host` alive, and waits when it is dropped, so it is kept until it is done.
+        """
+        self._uploads.append(cl.enqueue_copy(self.queue, buffer, host, is_blocking=False))
+        done = cl.command_execution_status.COMPLETE
+        while self._uploads and self._uploads[0].command_execution_status == done:
+            self._uploads.popleft()
 
     def to_host(self, tensor: Tensor) -> np.ndarray:
         """A NumPy copy of a tensor; waits for all launches before it."""

@@ -126,6 +126,22 @@ def test_the_cache_gives_the_same_tokens_as_none(engine, prompt, temperature):
     assert len(with_cache) == 25 and len(set(with_cache)) > 1
 
 
+def test_with_the_cache_only_the_newest_token_is_computed(monkeypatch):
+    model, computed = make_model(reference.Engine()), []
+    forward = model.forward
+
+    def counted(ids, caches=None, first=0):
+        computed.append(ids.shape[1])
+        return forward(ids, caches, first)
+
+    monkeypatch.setattr(model, "forward", counted)
+    generate(model, [3, 1, 4], max_new_tokens=4)
+    assert computed == [3, 1, 1, 1]
+    computed.clear()
+    generate(model, [3, 1, 4], max_new_tokens=4, use_cache=False)
+    assert computed == [3, 4, 5, 6]
+
+
 def test_two_texts_from_one_model_do_not_disturb_each_other(engine):
     model = make_model(engine)
     want = [generate(model, prompt, max_new_tokens=10) for prompt in ([1, 2, 3], [9])]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ops_helpers import LOCAL_SIZES, assert_rejected, at_any_size, check_operations, rounded
 
 HEALTHY, FAILED = [1.0, 1.0, 1.0, 2.5, 0.0], [np.nan, 1.0, 0.0, 2.5, 4.0]
@@ -40,6 +42,14 @@ def test_decay_ends_after_the_first_n_elements(any_engine):
     after = step(any_engine, w, np.zeros(7), n_decay=3)[0]
     np.testing.assert_allclose(after[:3], w[:3] * (1 - 0.01 * 0.1), rtol=1e-6)
     np.testing.assert_array_equal(after[3:], w[3:])
+
+
+@given(n=st.integers(1, 40), n_decay=st.integers(0, 45))
+def test_decay_may_end_anywhere_inside_a_vector(any_engine, n, n_decay):
+    w = np.arange(1.0, n + 1)
+    after = step(any_engine, w, np.zeros(n), n_decay=n_decay)[0]
+    np.testing.assert_allclose(after[:n_decay], w[:n_decay] * (1 - 0.01 * 0.1), rtol=1e-6)
+    np.testing.assert_array_equal(after[n_decay:], w[n_decay:])
 
 
 def test_the_gradient_is_scaled_by_the_clip(any_engine):
