@@ -30,6 +30,7 @@ from .tokenizer import ByteBPE
 PRODUCTS = ((800, 128, 384), (800, 512, 128), (800, 128, 512), (512, 512, 512))  # m, k, n
 KINDS = {"a b": (False, False), "a b^T": (False, True), "a^T b": (True, False)}
 BATCH, TIME = 25, 32
+CONTEXTS = WIDTHS = (64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,29 @@ def roofline(engine) -> dict[str, float]:
     return {"bytes_per_s": 8 * n / copied, "flop_per_s": 2 * 12 * 16 * rounds * items / made}
 
 
+def scaling(engine) -> list[dict]:
+    """What a training step costs for a token as context and width grow; one block, one row a time.
+
+    Each row: what grows, its size, microseconds for a token, and the memory pool's bytes for a
+    token when the step is over.
+    """
+    rows = []
+    for what, sizes in (("context", CONTEXTS), ("width", WIDTHS)):
+        for size in sizes:
+            time_, width = (size, 128) if what == "context" else (128, size)
+            batch = max(1, 1024 // time_)
+            config = Config(256, time_, width, width // 32, 1, 4 * width)
+            ids = np.random.default_rng(0).integers(0, 256, (batch, time_))
+            engine.forget_free_memory()
+            step = make_step(engine, config, ids)
+            seconds, _ = compare(step, lambda: None, 0.7)
+            tokens = batch * time_
+            memory = engine.memory_held() / tokens
+            row = {"grows": what, "size": size, "us_per_token": 1e6 * seconds / tokens}
+            rows.append(row | {"bytes_per_token": memory})
+    return rows
+
+
 def everything(engine, model=None):
     """Yields every Result, one after the other; model: a GGUF file, or None for a random one."""
     yield from products(engine)
@@ -200,3 +224,26 @@ def everything(engine, model=None):
         path = Path(folder) / "random.gguf"
         random_model(path)
         yield from generation(engine, path)
+
+
+def run(engine, model=None, with_scaling: bool = False) -> dict:
+    """Measures everything, prints a line for each result, and returns them all."""
+    report = {"device": engine.device.describe(), "date": time.strftime("%B %Y"), "results": []}
+    print(report["device"])
+    print(f"{'what':<34}{'ours':>18}  {'peer':<22}{'the peer':>18} {'ratio':>6}")
+    for result in everything(engine, model):
+        print(result, flush=True)
+        report["results"].append(result.to_dict())
+    limits = report["limits"] = roofline(engine)
+    print(
+        f"limits: {limits['bytes_per_s'] / 1e9:.1f} GB/s copied, "
+        f"{limits['flop_per_s'] / 1e9:.0f} GFLOP/s"
+    )
+    if with_scaling:
+        report["scaling"] = scaling(engine)
+        for row in report["scaling"]:
+            print(
+                f"{row['grows']:>8} {row['size']:5d} {row['us_per_token']:9.1f} us a token "
+                f"{row['bytes_per_token'] / 1024:8.1f} KiB a token"
+            )
+    return report

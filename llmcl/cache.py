@@ -77,7 +77,6 @@ class Cache:
             with contextlib.suppress(OSError):  # it is only tested apart once more
                 _write_json(self.folder / _TRIED, [*known, device])
 
-
     def choice(self, key: str) -> int | None:
         """The number that keep_choice() kept under `key`, or None."""
         found = _read_json(self.folder / _CHOICES, {}).get(key)

@@ -343,31 +343,29 @@ def _add_bench(commands):
     command.add_argument(
         "--model", type=Path, metavar="GGUF", help="for generation (default: a random model)"
     )
+    command.add_argument(
+        "--scaling", action="store_true", help="also measure the cost against context and width"
+    )
 
 
 def bench(options) -> int:
     """Prints the table of ratios and the device's limits."""
     from . import bench as benchmark
     from .engine import get_engine
-    from .errors import DeviceError
+    from .errors import DataError, DeviceError
+    from .files import replacing
 
+    if options.model and not options.model.is_file():
+        raise DataError(f"{options.model} is no file; give a .gguf file.")
+    if options.json and not options.json.parent.is_dir():
+        raise DataError(f"{options.json.parent} is no folder; make it first.")
     engine = get_engine(options.device)
     if engine.device is None:
         raise DeviceError("bench measures OpenCL devices; choose one that `llmcl doctor` lists.")
-    print(engine.device.describe())
-    print(f"{'what':<34}{'ours':>18}  {'peer':<22}{'peer':>18} {'ratio':>6}")
-    results = []
-    for result in benchmark.everything(engine, options.model):
-        print(result, flush=True)
-        results.append(result.to_dict())
-    limits = benchmark.roofline(engine)
-    print(
-        f"limits: {limits['bytes_per_s'] / 1e9:.1f} GB/s copied, "
-        f"{limits['flop_per_s'] / 1e9:.0f} GFLOP/s"
-    )
+    report = benchmark.run(engine, options.model, options.scaling)
     if options.json:
-        report = {"device": engine.device.describe(), "results": results, "limits": limits}
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        with replacing(options.json, DataError) as temporary:
+            temporary.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

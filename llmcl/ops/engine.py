@@ -186,6 +186,15 @@ class Engine:
             )
         return 4 * start
 
+    def memory_held(self) -> int:
+        """The bytes that the memory pool has taken from the device, in use or free."""
+        return self._pool.managed_bytes
+
+    def forget_free_memory(self) -> None:
+        """Gives the free part of the memory pool back to the device."""
+        self.finish()
+        self._pool.free_held()
+
     def finish(self) -> None:
         """Waits until all launches are done."""
         self.queue.finish()
