@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test train notebooks lint clean
+.PHONY: help lab test train bench notebooks lint clean
 
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
@@ -31,6 +31,14 @@ train: $(STAMP) ## from text to build/model.gguf, checked in llama.cpp
 	@.venv/bin/llmcl train --out build --resume
 	@.venv/bin/llmcl verify build/model.gguf
 
+# The peers are large, so they get an environment of their own, with the version measured here.
+bench: $(STAMP) ## measure against NumPy, PyTorch and llama.cpp
+	@test -x .venv-bench/bin/python || $(PY) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install -qq --disable-pip-version-check -e '.[verify,intel]' \
+		torch==2.13.0
+	@mkdir -p build
+	@.venv-bench/bin/llmcl bench --json build/bench.json $(ARGS)
+
 notebooks: $(STAMP) ## build and run the notebooks from notebooks/src
 	@$(PY) notebooks/build.py
 
@@ -38,7 +46,7 @@ lint: $(STAMP) ## look for what ruff finds
 	@$(PY) -m ruff check .
 
 clean: ## remove what was built, and the environment
-	rm -rf .venv build dist .pytest_cache .hypothesis .ruff_cache
+	rm -rf .venv .venv-bench build dist .pytest_cache .hypothesis .ruff_cache
 
 $(STAMP): pyproject.toml
 	@$(find-python); \

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from llmcl import ops, reference
+from llmcl import ops, reference, versions
 from llmcl.device import choose
 from llmcl.engine import get_engine
 from llmcl.errors import DeviceError, ShapeError
@@ -188,6 +188,31 @@ def test_a_device_that_is_too_small_is_told_in_mebibytes(opencl, monkeypatch):
     monkeypatch.setattr(opencl, "_pool", SimpleNamespace(allocate=full))
     with pytest.raises(DeviceError, match=r"no room for 40.0 MiB more .* smaller batch"):
         opencl.empty((10, 2**20))
+
+
+# ---- the block of its products ----
+
+
+def test_the_block_is_chosen_once_for_a_device_and_kept(opencl, monkeypatch):
+    assert Engine(opencl.device).block in versions.BLOCKS
+
+    def again(_):
+        raise AssertionError("measured although the choice is known")
+
+    monkeypatch.setattr(versions, "_fastest", again)
+    assert Engine(opencl.device).block in versions.BLOCKS
+    assert Engine(opencl.device, exact=True).block == versions.BLOCKS[0]
+
+
+def test_any_chosen_block_gives_the_same_bits(opencl):
+    rng, results = np.random.default_rng(0), set()
+    x, w, b = (rng.normal(size=shape) for shape in ((53, 40), (40, 47), (47,)))
+    for block in versions.BLOCKS:
+        engine = Engine(opencl.device)
+        engine.product, engine.block = "blocked", block
+        y = engine.linear(*(engine.from_host(part) for part in (x, w, b)))
+        results.add(engine.to_host(y).tobytes())
+    assert len(results) == 1 < len(versions.BLOCKS)
 
 
 # ---- rows in and out ----

@@ -18,6 +18,7 @@ from ops_helpers import (
 from llmcl import reference
 from llmcl.errors import ShapeError
 from llmcl.ops.linear import OPTIONS
+from llmcl.versions import BLOCKS
 
 # Around tiles of 16, blocks of 16 and 32 columns, and stacks of 48 rows.
 EDGES = st.sampled_from((1, 2, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 49, 67, 97))
@@ -114,10 +115,15 @@ def test_small_whole_numbers_give_the_exact_product(any_engine):
     np.testing.assert_array_equal(any_engine.to_host(c), [[20, 23, 26, 29], [56, 68, 80, 92]])
 
 
-def test_blocks_of_any_size_give_the_same_bits(engine):
-    rng = np.random.default_rng(4)
-    a, b, bias = rounded(rng, 67, 300), rounded(rng, 300, 71), rounded(rng, 71)
-    results = [_run_rung(engine, "matmul_blocked", a, b, bias, o, False) for o in EVERY_OPTIONS]
+@pytest.mark.parametrize("name", ["matmul_blocked", "matmul_blocked_add"])
+@given(m=EDGES, n=EDGES | st.sampled_from((48, 80)), k=DEPTHS)
+def test_blocks_of_any_size_give_the_same_bits(engine, name, m, n, k):
+    """What the timed trial chooses between must not show in any result."""
+    rng = np.random.default_rng(m * 100000 + n * 1000 + k)
+    a, b, add = rounded(rng, m, k), rounded(rng, k, n), name.endswith("_add")
+    start = rounded(rng, m, n) if add else rounded(rng, n)
+    every = [block.options for block in BLOCKS] + EVERY_OPTIONS[1:]
+    results = [_run_rung(engine, name, a, b, start, options, add) for options in every]
     assert len({c.tobytes() for c in results}) == 1
 
 
