@@ -68,9 +68,10 @@ float tiled_sum(__global const float *restrict a, __global const float *restrict
     return sum;
 }
 
-// c = a b + bias.
+// c = a b + bias + plus: plus is what a residual connection brings.
 __kernel void matmul_tiled(__global const float *restrict a, __global const float *restrict b,
                            __global const float *restrict bias,    // (n) or NULL
+                           __global const float *restrict plus,    // (m, n) or NULL
                            __global float *restrict c, const int m, const int n, const int k,
                            const int a_row, const int a_col, const int b_row, const int b_col)
 {
@@ -79,6 +80,7 @@ __kernel void matmul_tiled(__global const float *restrict a, __global const floa
     float sum = tiled_sum(a, b, &ta, &tb, m, n, k, a_row, a_col, b_row, b_col);
     if (row >= m || col >= n) return;
     if (bias) sum += bias[col];
+    if (plus) sum += plus[row * n + col];
     c[row * n + col] = sum;
 }
 
@@ -112,8 +114,9 @@ typedef float16 float16u __attribute__((aligned(4)));
 // order of every sum is that of the definition, whatever the sizes.
 //
 // a_row and a_col are the strides of a, so one text serves both a and its transpose. The sums start
-// from a row of `start` (a bias: step 0; c itself: step n) or, where it is NULL, from zero. Rows past
-// the end repeat the last row and are not stored; columns past the last full block go one by one.
+// from bias and plus, where they are given: the bias of a column, and what a residual connection or
+// c itself already holds. Rows past the end repeat the last row and are not stored; columns past the
+// last full block go one by one.
 #ifndef ROWS
 #define ROWS 6
 #endif
@@ -128,9 +131,9 @@ typedef float16 float16u __attribute__((aligned(4)));
 #define DEPTH 256
 #endif
 
-// Adds the steps p0 .. p1 of the sum to one block, whose sums so far lie in `from`.
+// Adds the steps p0 .. p1 of the sum to one block.
 void block(__global const float *restrict a, __global const float *restrict b,
-           __global const float *from, const int step, __global float *c,
+           __global const float *bias, __global const float *plus, __global float *c,
            const int row0, const int col0, const int p0, const int p1,
            const int m, const int n, const int a_row, const int a_col)
 {
@@ -141,8 +144,11 @@ void block(__global const float *restrict a, __global const float *restrict b,
         const int row = min(row0 + r, m - 1);
         at[r] = row * a_row;
 #pragma unroll
-        for (int v = 0; v < VECTORS; ++v)
-            sum[r][v] = from ? LOAD16(from + row * step + col0 + 16 * v) : 0.0f;
+        for (int v = 0; v < VECTORS; ++v) {
+            const int col = col0 + 16 * v;
+            sum[r][v] = bias ? LOAD16(bias + col) : 0.0f;
+            if (plus) sum[r][v] += LOAD16(plus + row * n + col);
+        }
     }
     for (int p = p0; p < p1; ++p) {
         float16 line[VECTORS];
@@ -165,7 +171,7 @@ void block(__global const float *restrict a, __global const float *restrict b,
 }
 
 void stack(__global const float *restrict a, __global const float *restrict b,
-           __global const float *start, const int step, __global float *c,
+           __global const float *bias, __global const float *plus, __global float *c,
            const int m, const int n, const int k, const int a_row, const int a_col)
 {
     const int col0 = get_global_id(0) * COLUMNS;
@@ -173,29 +179,31 @@ void stack(__global const float *restrict a, __global const float *restrict b,
     if (col0 + COLUMNS <= n) {
         for (int p0 = 0; p0 < k; p0 += DEPTH)
             for (int row0 = first; row0 < last; row0 += ROWS)
-                block(a, b, p0 ? c : start, p0 ? n : step, c,
+                block(a, b, p0 ? 0 : bias, p0 ? c : plus, c,
                       row0, col0, p0, min(p0 + DEPTH, k), m, n, a_row, a_col);
         return;
     }
     for (int row = first; row < last; ++row)
         for (int col = col0; col < n; ++col) {
-            float sum = start ? start[row * step + col] : 0.0f;
+            float sum = bias ? bias[col] : 0.0f;
+            if (plus) sum += plus[row * n + col];
             for (int p = 0; p < k; ++p) sum += a[row * a_row + p * a_col] * b[p * n + col];
             c[row * n + col] = sum;
         }
 }
 
-// c = a b + bias.
+// c = a b + bias + plus: plus is what a residual connection brings.
 __kernel void matmul_blocked(__global const float *restrict a, __global const float *restrict b,
                              __global const float *restrict bias,    // (n) or NULL
+                             __global const float *restrict plus,    // (m, n) or NULL
                              __global float *restrict c, const int m, const int n, const int k)
 {
-    stack(a, b, bias, 0, c, m, n, k, k, 1);
+    stack(a, b, bias, plus, c, m, n, k, k, 1);
 }
 
 // c = c + a^T b, where a lies (k, m): what the gradient of a weight needs.
 __kernel void matmul_blocked_add(__global const float *restrict a, __global const float *restrict b,
                                  __global float *restrict c, const int m, const int n, const int k)
 {
-    stack(a, b, c, n, c, m, n, k, 1, m);
+    stack(a, b, 0, c, c, m, n, k, 1, m);
 }

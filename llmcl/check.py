@@ -151,6 +151,7 @@ def make_cases(rng: np.random.Generator, s: Sizes = Sizes()) -> list[Case]:
         Case("matmul", (normal(s.V, s.C), normal(s.F, s.C), False, True)),
         Case("matmul", (normal(s.C, s.V), normal(s.F, s.C), True, True)),
         Case("linear", (x, normal(s.C, s.F), normal(s.F))),
+        Case("linear", (x, normal(s.C, s.F), normal(s.F), normal(s.B, s.T, s.F))),
         Case(
             "linear_backward",
             (x, normal(s.C, s.F), wide, normal(s.C, s.F), normal(s.F)),

@@ -65,10 +65,10 @@ class Head(Layer):
 class Linear(Layer):
     """y = x W + b: (B, T, K) -> (B, T, N)."""
 
-    def forward(self, x):
-        """x W + b."""
+    def forward(self, x, plus=None):
+        """x W + b, and a residual connection's `plus` (B, T, N) on top, whose gradient is dy."""
         self.saved = (x,)
-        return self.engine.linear(x, self.parameter("weight"), self.parameter("bias"))
+        return self.engine.linear(x, self.parameter("weight"), self.parameter("bias"), plus)
 
     def backward(self, dy):
         """dx = dy W^T; the weight gets x^T dy, the bias the sum of dy."""
@@ -108,15 +108,18 @@ class Attention(Layer):
         self.qkv = Linear(engine, parameters, gradients, prefix + "attn_qkv.")
         self.output = Linear(engine, parameters, gradients, prefix + "attn_output.")
 
-    def forward(self, x, cache=None, first: int = 0):
-        """(B, T, C) -> (B, T, C). With a cache (1, P, 3C), x holds the places from `first` on."""
+    def forward(self, x, cache=None, first: int = 0, plus=None):
+        """(B, T, C) -> (B, T, C), on top of `plus`.
+
+        With a cache (1, P, 3C), x holds the places from `first` on.
+        """
         qkv, length = self.qkv.forward(x), first + x.shape[1]
         if cache is not None:
             self.engine.copy(cache, qkv, row=first)
             qkv = cache
         y, log_sum = self.engine.fused_attention(qkv, self.n_heads, first, length)
         self.saved = (qkv, y, log_sum)
-        return self.output.forward(y)
+        return self.output.forward(y, plus)
 
     def backward(self, dy):
         """Through the output layer, the attention itself, and the layer to q, k, v."""
@@ -134,11 +137,11 @@ class FeedForward(Layer):
         self.up = Linear(engine, parameters, gradients, prefix + "ffn_up.")
         self.down = Linear(engine, parameters, gradients, prefix + "ffn_down.")
 
-    def forward(self, x):
-        """(B, T, C) -> (B, T, F) -> (B, T, C)."""
+    def forward(self, x, plus=None):
+        """(B, T, C) -> (B, T, F) -> (B, T, C), on top of `plus`."""
         wide = self.up.forward(x)
         self.saved = (wide,)
-        return self.down.forward(self.engine.gelu(wide))
+        return self.down.forward(self.engine.gelu(wide), plus)
 
     def backward(self, dy):
         """Down, GELU, up, in reverse."""
@@ -159,11 +162,9 @@ class Block(Layer):
         self.feed_forward = FeedForward(*own, prefix)
 
     def forward(self, x, cache=None, first: int = 0):
-        """(B, T, C) -> (B, T, C)."""
-        branch = self.attention.forward(self.attn_norm.forward(x), cache, first)
-        x = self.engine.residual(x, branch)
-        branch = self.feed_forward.forward(self.ffn_norm.forward(x))
-        return self.engine.residual(x, branch)
+        """(B, T, C) -> (B, T, C). The last product of each branch adds the residual by itself."""
+        x = self.attention.forward(self.attn_norm.forward(x), cache, first, plus=x)
+        return self.feed_forward.forward(self.ffn_norm.forward(x), plus=x)
 
     def backward(self, dy):
         """The gradient passes straight through each sum, and once more through each branch."""

@@ -6,8 +6,10 @@ from ..versions import BLOCKS, TILE
 OPTIONS = BLOCKS[0].options
 
 
-def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, add=False):
-    """Writes the (m, n) product of a (m, k) and b (k, n) into c, or adds it to c.
+def multiply(
+    a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=None, plus=None, add=False
+):  # fmt: skip
+    """Writes a (m, k) times b (k, n), plus a bias (n) and plus (m, n), into c, or adds it to c.
 
     Transposed operands lie (k, m) and (n, k).
     """
@@ -16,7 +18,8 @@ def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=Non
         strides = *((1, m) if transpose_a else (k, 1)), *((1, k) if transpose_b else (n, 1))
         name = "matmul_tiled_add" if add else "matmul_tiled"
         kernel = engine.program.kernel("matmul", name, OPTIONS)
-        kernel((n, m), (TILE, TILE), a, b, *(() if add else (bias,)), c, m, n, k, *strides)
+        start = () if add else (bias, plus)
+        kernel((n, m), (TILE, TILE), a, b, *start, c, m, n, k, *strides)
         return
     if transpose_b:
         b = _transposed(b, n, k)
@@ -24,7 +27,7 @@ def multiply(a, b, c, m, n, k, *, transpose_a=False, transpose_b=False, bias=Non
         a = _transposed(a, k, m)
     name = "matmul_blocked_add" if add else "matmul_blocked"
     kernel = engine.program.kernel("matmul", name, engine.block.options)
-    start = () if add else (bias,)
+    start = () if add else (bias, plus)
     kernel(engine.block.grid(m, n), (1, 1), a, b, *start, c, m, n, k)
 
 
@@ -43,12 +46,12 @@ def matmul(a, b, transpose_a=False, transpose_b=False):
     return c
 
 
-def linear(x, w, b):
-    """x w + b: x (..., K), w (K, N), b (N) -> (..., N)."""
-    check_linear(x, w, b)
+def linear(x, w, b, plus=None):
+    """x w + b (+ plus): x (..., K), w (K, N), b (N) -> (..., N); plus (..., N) is a residual."""
+    check_linear(x, w, b, plus)
     k, n = w.shape
     y = x.engine.empty((*x.shape[:-1], n))
-    multiply(x, w, y, x.size // k, n, k, bias=b)
+    multiply(x, w, y, x.size // k, n, k, bias=b, plus=plus)
     return y
 
 

@@ -31,8 +31,8 @@ def matmul(a, b, transpose_a=False, transpose_b=False):
     return [(a.shape[1] + 1) * U * (a @ b)]
 
 
-def linear(x, w, b):
-    return [(w.shape[0] + 2) * U * (np.abs(x) @ np.abs(w) + np.abs(b))]
+def linear(x, w, b, plus=0.0):
+    return [(w.shape[0] + 3) * U * (np.abs(x) @ np.abs(w) + np.abs(b) + np.abs(plus))]
 
 
 def linear_backward(x, w, dy, dw, db):

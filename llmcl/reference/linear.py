@@ -9,10 +9,10 @@ def matmul(a, b, transpose_a=False, transpose_b=False):
     return (a.T if transpose_a else a) @ (b.T if transpose_b else b)
 
 
-def linear(x, w, b):
-    """x w + b: x (..., K), w (K, N), b (N) -> (..., N)."""
-    check_linear(x, w, b)
-    return x @ w + b
+def linear(x, w, b, plus=None):
+    """x w + b (+ plus): x (..., K), w (K, N), b (N) -> (..., N); plus (..., N) is a residual."""
+    check_linear(x, w, b, plus)
+    return x @ w + b if plus is None else x @ w + b + plus
 
 
 def linear_backward(x, w, dy, dw, db):

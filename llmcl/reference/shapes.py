@@ -107,13 +107,15 @@ def check_matmul(a, b, transpose_a, transpose_b):
     return m, n, k
 
 
-def check_linear(x, w, b):
-    """x (..., K), w (K, N), b (N)."""
+def check_linear(x, w, b, plus=None):
+    """x (..., K), w (K, N), b (N), plus (..., N) or None."""
     need(
         len(w.shape) == 2 and x.shape[-1] == w.shape[0] and b.shape == w.shape[1:],
         f"linear: x {x.shape}, w {w.shape} and b {b.shape} do not fit; "
         "they must be (..., K), (K, N) and (N,).",
     )
+    if plus is not None:
+        check_shapes("linear", plus=(plus, (*x.shape[:-1], w.shape[1])))
 
 
 def check_linear_backward(x, w, dy, dw, db):

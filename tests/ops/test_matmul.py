@@ -72,7 +72,7 @@ def _run_rung(engine, name, a, b, start, options, transposed):
     adds, tiled = name.endswith("_add"), "tiled" in name
     stored = np.ascontiguousarray(a.T) if transposed else a
     c = engine.from_host(start) if adds else engine.empty((m, n))
-    bias = () if adds else (None if start is None else engine.from_host(start),)
+    bias = () if adds else (None if start is None else engine.from_host(start), None)
     strides = ((1, m) if transposed else (k, 1)) + (n, 1) if tiled else ()
     sizes = {part[0]: int(part[1]) for part in (o.removeprefix("-D").split("=") for o in options)}
     tile, columns = sizes["TILE"], 16 * sizes["VECTORS"]
