@@ -13,7 +13,8 @@ __kernel void roofline_copy(__global const float *restrict x, __global float *re
 }
 
 // One work-item makes `rounds` times 12 x 16 multiply-adds, twelve independent chains of them, so
-// that no addition waits for the one before. The result is written so that nothing is left out.
+// that no addition waits for the one before. Every lane starts elsewhere and goes into the result, or
+// a compiler would see that the work is done once for all.
 __kernel void roofline_arithmetic(__global float *restrict y, const int n, const int rounds,
                                   const float factor)
 {
@@ -21,7 +22,9 @@ __kernel void roofline_arithmetic(__global float *restrict y, const int n, const
     if (i >= n) return;
     float16 sum[12];
 #pragma unroll
-    for (int j = 0; j < 12; ++j) sum[j] = (float16)(i + j);
+    for (int j = 0; j < 12; ++j)
+        sum[j] = (float)(i + j) + (float16)(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f,
+                                            9.0f, 10.0f, 11.0f, 12.0f, 13.0f, 14.0f, 15.0f);
     for (int round = 0; round < rounds; ++round) {
 #pragma unroll
         for (int j = 0; j < 12; ++j) sum[j] = sum[j] * factor + 1.0f;
@@ -29,5 +32,6 @@ __kernel void roofline_arithmetic(__global float *restrict y, const int n, const
     float16 total = 0.0f;
 #pragma unroll
     for (int j = 0; j < 12; ++j) total += sum[j];
-    y[i] = total.s0 + total.s7 + total.sf;
+    y[i] = total.s0 + total.s1 + total.s2 + total.s3 + total.s4 + total.s5 + total.s6 + total.s7
+         + total.s8 + total.s9 + total.sa + total.sb + total.sc + total.sd + total.se + total.sf;
 }

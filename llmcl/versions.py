@@ -7,6 +7,7 @@ last bit; what it found is kept for the device and its driver.
 
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,21 +18,94 @@ TILE = 16  # the tile of matmul_tiled
 class Versions:
     """The choices for a kind of device.
 
-    product: "blocked" (registers) or "tiled" (local memory) matrix products. wide: whether a
-    work-item takes eight numbers at a time, as suits a CPU, or one, as suits a GPU.
+    product: "blocked" (registers), "tiled" (local memory) or "grouped" (both) matrix products.
+    wide: whether a work-item takes eight numbers at a time, as suits a CPU, or one, as suits a GPU.
+    groups: whether a whole work-group shares a row.
     """
 
     product: str
     wide: bool
+    groups: bool
 
 
-CPU = Versions(product="blocked", wide=True)
-GPU = Versions(product="tiled", wide=False)
+CPU = Versions(product="blocked", wide=True, groups=False)
+GPU = Versions(product="grouped", wide=False, groups=True)
+SMALL_GPU = Versions(product="tiled", wide=False, groups=False)
 
 
 def versions_for(info) -> Versions:
     """The versions for an llmcl.device.DeviceInfo. A GPU with small groups is treated as a CPU."""
-    return GPU if info.kind == "gpu" and info.max_group_size >= 256 else CPU
+    if info.kind != "gpu" or info.max_group_size < TILE * TILE:
+        return CPU
+    return GPU if info.local_mem_bytes >= 32 * 1024 else SMALL_GPU
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a group of matmul_group computes, and how: see kernels/matmul_gpu.cl.
+
+    A tile of m x n results, k steps of the sum at a time, item_m x item_n results for a work-item,
+    and `slices` sets of items that share the steps. resident: how many groups a compute unit of an
+    NVIDIA H200 holds at once; rate: its speed there, measured at 4096 x 4096 x 4096, the largest 1.
+    """
+
+    m: int
+    n: int
+    k: int
+    item_m: int
+    item_n: int
+    slices: int
+    resident: int
+    rate: float
+
+    @property
+    def items(self) -> int:
+        """How many work-items a group has."""
+        return self.m // self.item_m * (self.n // self.item_n) * self.slices
+
+    def options(self, m: int, n: int, k: int, transpose_a: bool, transpose_b: bool):
+        """The compiler's options for a product of these sizes."""
+        a_row, b_row = (m if transpose_a else k), (k if transpose_b else n)
+        widths = [4 if row % 4 == 0 else 1 for row in (a_row, b_row, n)]
+        own = {
+            "TILE_M": self.m, "TILE_N": self.n, "TILE_K": self.k, "ITEM_M": self.item_m,
+            "ITEM_N": self.item_n, "SLICES": self.slices, "BUFFERS": 2, "A_T": int(transpose_a),
+            "B_T": int(transpose_b), "A_WIDTH": widths[0], "B_WIDTH": widths[1],
+            "C_WIDTH": widths[2],
+        }  # fmt: skip
+        return tuple(f"-D{name}={value}" for name, value in own.items())
+
+
+BIG = Tile(64, 128, 8, 16, 8, 1, 4, 1.0)
+MIDDLE = Tile(64, 64, 16, 8, 8, 1, 6, 0.9)
+SMALL = Tile(16, 32, 32, 4, 4, 4, 0, 0.0)
+TILES = (BIG, MIDDLE, SMALL)
+
+
+@lru_cache(maxsize=4096)
+def choose_tile(m: int, n: int, k: int, units: int) -> tuple[Tile, int]:
+    """(tile, parts) for a product on a GPU of so many compute units, by a fixed estimate.
+
+    A chip that the tiles do not fill takes small ones. Otherwise the sum may be cut into parts, so
+    that the last wave of groups is not left half empty; the price is a second launch.
+    """
+
+    def blocks(tile):
+        return -(-m // tile.m) * -(-n // tile.n)
+
+    if blocks(MIDDLE) < units:
+        return SMALL, 1
+    best = (float("inf"), MIDDLE, 1)
+    for tile in (BIG, MIDDLE):
+        for parts in (1, 2, 3, 4, 6, 8):
+            if parts > 1 and (k < 512 * parts or blocks(tile) > 16 * units):
+                continue
+            waves = -(-blocks(tile) * parts // (units * tile.resident))
+            cost = waves * tile.resident * tile.m * tile.n * (k / parts) / tile.rate
+            if parts > 1:
+                cost += m * n * (parts + 2) * 28 / units + 7e5
+            best = min(best, (cost, tile, parts), key=lambda choice: choice[0])
+    return best[1:]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from llmcl.check import Sizes, compare, make_cases
 from llmcl.program import Program
 from llmcl.reference import bounds
 from llmcl.tensor import FLOAT32, Tensor
-from llmcl.versions import CPU, GPU
+from llmcl.versions import CPU, GPU, SMALL_GPU
 
 LOCAL_SIZES = (1, 3, 7, 16, 64)
-VERSIONS = (CPU, GPU)  # every device can run the kernels of the other kind
+VERSIONS = (CPU, GPU, SMALL_GPU)  # every device can run the kernels of the other kind
 GUARD = 64  # elements behind every tensor that no kernel may touch
 # Kernels that no operation launches: rungs of a ladder, and measurements. Their file's own test
 # calls them by name.

@@ -17,7 +17,9 @@ HEADER = """\
 # ---
 
 """
-LESSON = HEADER + '''\
+LESSON = (
+    HEADER
+    + '''\
 # %% [markdown] id="promise"
 # # A title
 
@@ -41,6 +43,7 @@ print(time.time_ns())
 print("one")
 print("two")
 '''
+)
 
 
 @pytest.fixture

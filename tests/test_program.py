@@ -95,6 +95,7 @@ def test_the_signatures_that_we_read_are_those_that_the_compiler_sees(engine, pa
     for name, parameters in signatures.items():
         assert kernels[name].num_args == len(parameters)
         for i, parameter in enumerate(parameters):
+
             def ask(what, kernel=kernels[name], i=i):
                 return kernel.get_arg_info(i, what)
 

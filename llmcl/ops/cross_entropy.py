@@ -12,10 +12,13 @@ def cross_entropy(logits, targets):
     count = check_cross_entropy(logits, targets, _host(targets))
     v, rows, engine = logits.shape[-1], targets.size, logits.engine
     row_loss, log_sum, loss = engine.empty((rows,)), engine.empty((rows,)), engine.empty((1,))
-    engine.launch(
-        "cross_entropy", "cross_entropy_rows", rows, logits, targets, row_loss, log_sum, rows, v
+    engine.launch_rows(
+        "cross_entropy", "cross_entropy_rows", rows,
+        logits, targets, row_loss, log_sum, rows, v, wide=False,
+    )  # fmt: skip
+    engine.launch_rows(
+        "cross_entropy", "cross_entropy_mean", 1, row_loss, loss, rows, count, wide=False
     )
-    engine.launch("cross_entropy", "cross_entropy_mean", 1, row_loss, loss, rows, count)
     return loss, log_sum
 
 
@@ -25,9 +28,9 @@ def cross_entropy_backward(logits, targets, log_sum):
     v, rows = logits.shape[-1], targets.size
     check_shapes("cross_entropy_backward", log_sum=(log_sum, (rows,)))
     dlogits = logits.engine.empty(logits.shape)
-    logits.engine.launch(
+    logits.engine.launch_rows(
         "cross_entropy", "cross_entropy_backward", rows,
-        logits, targets, log_sum, dlogits, rows, v, count,
+        logits, targets, log_sum, dlogits, rows, v, count, wide=False,
     )  # fmt: skip
     return dlogits
 

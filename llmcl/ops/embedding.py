@@ -24,10 +24,20 @@ def embedding_backward(ids, dx, dtokens, dpositions):
     """Adds to dtokens (V, C) and dpositions (P, C) what dx (B, T, C) says."""
     check_embedding_backward(ids, dx, dtokens, dpositions, ids.host)
     (b, t, c), v, engine = dx.shape, dtokens.shape[0], dx.engine
-    width = 1 if engine.device.info.kind == "gpu" else c
-    kernel = engine.program.kernel("embedding", "embedding_backward_tokens")
-    kernel((-(-c // width), v), (1, 1), ids, dx, dtokens, b * t, v, c, width)
+    if engine.groups:
+        kernel = engine.program.kernel("embedding_gpu", "embedding_backward_tokens_group")
+        size = min(128, kernel.max_group)
+        kernel((b * t * size, -(-c // size)), (size, 1), ids, dx, dtokens, b * t, c)
+    else:
+        _rows_of_the_table(ids, dx, dtokens, b * t, v, c)
     engine.launch2d("embedding", "embedding_backward_positions", c, t, dx, dpositions, b, t, c)
+
+
+def _rows_of_the_table(ids, dx, dtokens, places, v, c):
+    engine = dx.engine
+    width = c if engine.wide else 1
+    kernel = engine.program.kernel("embedding", "embedding_backward_tokens")
+    kernel((-(-c // width), v), (1, 1), ids, dx, dtokens, places, v, c, width)
 
 
 def unembedding(x, tokens):

@@ -16,6 +16,9 @@ from ..tensor import FLOAT32, INT32, Tensor
 from ..versions import Block, choose_block, versions_for
 from . import OPERATIONS
 
+# Work-items of a group that shares a row: two of NVIDIA's warps, one wavefront of AMD's.
+ROW_GROUP = 64
+
 
 class Engine:
     """OpenCL in float32 on one device.
@@ -37,7 +40,7 @@ class Engine:
         self.queue = device.queue
         self.local_size = device.local_size
         versions = versions_for(device.info)
-        self.product, self.wide = versions.product, versions.wide
+        self.product, self.wide, self.groups = versions.product, versions.wide, versions.groups
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(device.queue))
         self._kept = []
         self._uploads = deque()
@@ -62,6 +65,24 @@ class Engine:
             self.launch(file, f"{name}_wide", -(-items // 8), *args)
         else:
             self.launch(file, name, items, *args)
+
+    def launch_rows(self, file: str, name: str, rows: int, *args, wide: bool = True) -> None:
+        """A group for each row on a GPU; elsewhere one work-item, of NAME_wide if there is one."""
+        if self.groups:
+            kernel = self.program.kernel(f"{file}_gpu", f"{name}_group")
+            size = min(ROW_GROUP, kernel.max_group)
+            kernel((rows * size,), (size,), *args)
+        else:
+            self.launch(file, f"{name}_wide" if self.wide and wide else name, rows, *args)
+
+    def launch_columns(self, file: str, name: str, columns: int, *args) -> None:
+        """One work-item for each column, or eight; on a GPU groups that share the rows."""
+        if self.groups:
+            kernel = self.program.kernel(f"{file}_gpu", f"{name}_group")
+            high = max(1, min(64, kernel.max_group // 4))
+            kernel((columns, high), (4, high), *args)
+        else:
+            self.launch_wide(file, name, columns, *args)
 
     def launch2d(self, file: str, name: str, columns: int, rows: int, *args) -> None:
         """One work-item for each column (id 0) of each row (id 1)."""

@@ -13,9 +13,8 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     rows = x.size // c
     y = engine.empty(x.shape)
     mean, rstd = engine.empty(x.shape[:-1]), engine.empty(x.shape[:-1])
-    wide = "_wide" if engine.wide else ""
-    engine.launch(
-        "layer_norm", f"layer_norm_forward{wide}", rows,
+    engine.launch_rows(
+        "layer_norm", "layer_norm_forward", rows,
         x, gamma, beta, y, mean, rstd, rows, c, epsilon,
     )  # fmt: skip
     return y, mean, rstd
@@ -27,13 +26,12 @@ def layer_norm_backward(x, gamma, mean, rstd, dy, dgamma, dbeta):
     c, engine = x.shape[-1], x.engine
     rows = x.size // c
     dx = engine.empty(x.shape)
-    engine.launch_wide(
+    engine.launch_columns(
         "layer_norm", "layer_norm_backward_parameters", c,
         x, mean, rstd, dy, dgamma, dbeta, rows, c,
     )  # fmt: skip
-    wide = "_wide" if engine.wide else ""
-    engine.launch(
-        "layer_norm", f"layer_norm_backward_input{wide}", rows,
+    engine.launch_rows(
+        "layer_norm", "layer_norm_backward_input", rows,
         x, gamma, mean, rstd, dy, dx, rows, c,
     )  # fmt: skip
     return dx

@@ -1,7 +1,7 @@
 """Matrix product, and the linear layer y = x W + b."""
 
 from ..reference.shapes import check_linear, check_linear_backward, check_matmul
-from ..versions import BLOCKS, TILE
+from ..versions import BLOCKS, TILE, choose_tile
 
 OPTIONS = BLOCKS[0].options
 
@@ -14,6 +14,9 @@ def multiply(
     Transposed operands lie (k, m) and (n, k).
     """
     engine = c.engine
+    if engine.product == "grouped":
+        _grouped(a, b, c, m, n, k, transpose_a, transpose_b, bias, plus, add)
+        return
     if engine.product == "tiled":
         strides = *((1, m) if transpose_a else (k, 1)), *((1, k) if transpose_b else (n, 1))
         name = "matmul_tiled_add" if add else "matmul_tiled"
@@ -29,6 +32,25 @@ def multiply(
     kernel = engine.program.kernel("matmul", name, engine.block.options)
     start = () if add else (bias, plus)
     kernel(engine.block.grid(m, n), (1, 1), a, b, *start, c, m, n, k)
+
+
+def _grouped(a, b, c, m, n, k, transpose_a, transpose_b, bias, plus, add):
+    engine = c.engine
+    tile, parts = choose_tile(m, n, k, engine.device.info.compute_units)
+    options = tile.options(m, n, k, transpose_a, transpose_b)
+    groups = -(-n // tile.n) * tile.items, -(-m // tile.m)
+    kernel = engine.program.kernel("matmul_gpu", "matmul_group", options)
+    local = (tile.items, 1, 1)
+    if parts == 1:
+        kernel((*groups, 1), local, a, b, bias, plus, c, m, n, k, k, int(add))
+        return
+    share = -(-k // parts)
+    step = -(-share // tile.k) * tile.k  # whole tiles
+    parts = -(-k // step)
+    sums = engine.empty((parts, m, n))
+    kernel((*groups, parts), local, a, b, None, None, sums, m, n, k, step, 0)
+    finish = engine.program.kernel("matmul_gpu", "matmul_parts", options)
+    finish((m * n,), (128,), sums, bias, plus, c, m, n, parts, int(add))
 
 
 def _transposed(x, rows, cols):
@@ -64,7 +86,7 @@ def linear_backward(x, w, dy, dw, db):
     k, n = w.shape
     rows, engine = x.size // k, x.engine
     multiply(x, dy, dw, k, n, rows, transpose_a=True, add=True)
-    engine.launch_wide("column_sum", "column_sum", n, dy, db, rows, n)
+    engine.launch_columns("column_sum", "column_sum", n, dy, db, rows, n)
     dx = engine.empty(x.shape)
     multiply(dy, w, dx, rows, k, n, transpose_b=True)
     return dx

@@ -15,6 +15,18 @@ from llmcl.resources import kernels_dir
 FILES = sorted(kernels_dir().glob("*.cl"))
 # Files that are a part of an operation of another name, or that measure the device.
 PARTS = {"column_sum", "transpose", "roofline"}
+# Kernels of whole groups that share one row, head or place: all items of a group leave together. The
+# strict device, which notices a group that parts before a barrier, runs every one of them.
+LEAVE_TOGETHER = {
+    "cross_entropy_rows_group",
+    "cross_entropy_mean_group",
+    "embedding_backward_tokens_group",
+    "fused_attention_forward_group",
+    "fused_attention_backward_q_group",
+    "fused_attention_backward_kv_group",
+    "layer_norm_forward_group",
+    "layer_norm_backward_input_group",
+}
 
 
 def text_of(path) -> str:
@@ -58,8 +70,9 @@ def test_every_operation_has_a_case_a_bound_and_a_reference():
 def test_every_kernel_file_has_an_operation_or_a_test_of_its_own_name():
     folder = kernels_dir().parent / "tests" / "ops"
     for path in FILES:
-        assert (folder / f"test_{path.stem}.py").is_file(), path.stem
-        assert path.stem in PARTS or hasattr(ops, path.stem) or path.stem == "matmul"
+        name = path.stem.removesuffix("_gpu")  # the operation's test runs both kinds of versions
+        assert (folder / f"test_{name}.py").is_file(), path.stem
+        assert name in PARTS or hasattr(ops, name) or name == "matmul"
 
 
 def test_no_double_and_every_fraction_ends_in_f(text):
@@ -71,7 +84,9 @@ def test_no_double_and_every_fraction_ends_in_f(text):
 
 def test_no_float_atomics_and_no_relaxed_mathematics(text):
     for name in re.findall(r"\batom\w*", text):
-        assert name == "atomic_inc", f"{name}: only whole numbers may be counted atomically"
+        assert name in ("atomic_inc", "atomic_or"), (
+            f"{name}: only whole numbers may be counted atomically"
+        )
     quick = "cos|divide|exp|exp2|exp10|log|log2|log10|powr|recip|rsqrt|sin|sqrt|tan"
     assert not re.search(rf"\b(?:native|half)_(?:{quick})\b", text)
     assert not re.search(r"\b(?:fma|mad)\b|\bv(?:load|store)", text)  # slow on a CPU
@@ -89,6 +104,7 @@ def test_no_flag_of_the_compiler_relaxes_mathematics():
 def functions(text: str) -> dict[str, str]:
     """The body of every function of a kernel text, by name."""
     bodies = {}
+    text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", text)
     for start in re.finditer(r"\b(\w+)\s*\([^;{}]*\)\s*\{", text):
         if start[1] in ("for", "if", "while", "switch"):
             continue
@@ -115,7 +131,7 @@ def returns_before_a_barrier(text: str) -> list[str]:
 
 
 def test_nobody_returns_before_a_barrier_or_waits_inside_a_branch(text):
-    assert not returns_before_a_barrier(text)
+    assert not set(returns_before_a_barrier(text)) - LEAVE_TOGETHER
     for line in text.splitlines():
         assert not re.search(r"\bif\b.*\bbarrier\s*\(", line), line
 
