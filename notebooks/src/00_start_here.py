@@ -251,7 +251,6 @@ print("✓ three texts came back as they were")
 #
 # </details>
 
-
 # %%
 @lab.exercise("00.1")
 def inputs_and_targets(ids):
@@ -259,7 +258,6 @@ def inputs_and_targets(ids):
     ### BEGIN SOLUTION
     return ids[:-1], ids[1:]
     ### END SOLUTION
-
 
 # %% [markdown] id="pairs-after"
 # What you just saw is how exercises work here. `○` is an empty one: nothing stops, and the cells
@@ -322,12 +320,10 @@ print("✓ one score for each token, at each place")
 # %%
 import numpy as np
 
-
 def softmax(x):
     """Rows of shares: (..., n) -> (..., n), each row sums to 1."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
-
 
 print(softmax(np.array([2.0, 1.0, 0.0])).round(2))
 
@@ -338,13 +334,11 @@ print(softmax(np.array([2.0, 1.0, 0.0])).round(2))
 # How would you share this work among many helpers? Every row stands alone. So one helper takes one
 # row, and it does not matter who is first:
 
-
 # %%
 def one_row(row, x, shares):
     """What one helper does: it reads one row and writes one row."""
     e = np.exp(x[row] - x[row].max())
     shares[row] = e / e.sum()
-
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(37, 53)).astype(np.float32)
@@ -392,12 +386,10 @@ lab.check("softmax", got, softmax(exact), bound)
 # Why 37 rows and 53 columns? Watch a wrong softmax that divides by the sum of a *column*. First a
 # test that looks fair: a square, all ones.
 
-
 # %%
 def wrong_softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=0, keepdims=True)
-
 
 ones = np.ones((4, 4))
 lab.check("wrong softmax on 4 x 4 ones", wrong_softmax(ones), softmax(ones), 1e-9)
@@ -452,12 +444,10 @@ print("✓ the first loss is near the logarithm of the number of tokens")
 # %%
 from llmcl.generate import generate
 
-
 def go_on(model, start, most=80):
     """What the model writes after a beginning, until it says that the text ends."""
     ids, end = tokenizer.encode(start), tokenizer.end_id
     return tokenizer.decode(generate(model, ids, max_new_tokens=most, stop_ids=[end]))
-
 
 # %%
 from llmcl.optimizer import AdamW
@@ -482,7 +472,6 @@ print("✓ the loss fell to less than a twentieth")
 # The curve is the loss. Move the slider, with the mouse or with the arrow keys, and read what the
 # model said at that step. When does it find the first right word? When the last?
 
-
 # %%
 def draw(axes, step):
     axes.plot(losses)
@@ -490,12 +479,8 @@ def draw(axes, step):
     axes.set(xlabel="step", ylabel="loss")
     axes.set_title(f"The sun … {ascii(heard[step])}", parse_math=False, fontsize=10)
 
-
 def words_for(step):
-    return (
-        f"The loss falls steeply, then flattens. After {step} steps: The sun … {ascii(heard[step])}"
-    )
-
+    return f"The loss falls steeply, then flattens. After {step} steps: The sun … {ascii(heard[step])}"
 
 lab.explore(draw, list(heard), words_for, start=60)
 
@@ -591,7 +576,6 @@ print("✓ no answer of llama.cpp differs from ours")
 #
 # </details>
 
-
 # %%
 @lab.exercise("00.3")
 def road():
@@ -599,7 +583,6 @@ def road():
     ### BEGIN SOLUTION
     return "BEFAC"
     ### END SOLUTION
-
 
 # %% [markdown] id="own"
 # **Exercise 00.4** · medium · 5 minutes. Go back to stage 1 and add a line that replaces the last

@@ -15,8 +15,8 @@ from llmcl.resources import kernels_dir
 FILES = sorted(kernels_dir().glob("*.cl"))
 # Files that are a part of an operation of another name, or that measure the device.
 PARTS = {"column_sum", "transpose", "roofline"}
-# Kernels of whole groups that share one row, head or place: all items of a group leave together. The
-# strict device, which notices a group that parts before a barrier, runs every one of them.
+# Kernels of whole groups that share one row, head or place: all items of a group leave together.
+# The strict device, which notices a group that parts before a barrier, runs every one of them.
 LEAVE_TOGETHER = {
     "cross_entropy_rows_group",
     "cross_entropy_mean_group",
