@@ -22,13 +22,13 @@ def table(report: dict) -> list[str]:
                 f"{r['work'] / r[side]:,.0f} {r['unit']}" for side in ("ours", "theirs")
             )
         lines.append(f"| {r['what']} | {ours} | {r['peer']} | {theirs} | **{r['ratio']:.2f}** |")
-    limits = report["limits"]
-    lines += [
-        "",
-        f"The device copies {limits['bytes_per_s'] / 1e9:,.0f} GB/s and makes "
-        f"{limits['flop_per_s'] / 1e9:,.0f} GFLOP/s in float32, measured by two kernels of "
-        "`kernels/roofline.cl`.",
-    ]
+    if limits := report.get("limits"):
+        lines += [
+            "",
+            f"The device copies {limits['bytes_per_s'] / 1e9:,.0f} GB/s and makes "
+            f"{limits['flop_per_s'] / 1e9:,.0f} GFLOP/s in float32, measured by two kernels of "
+            "`kernels/roofline.cl`.",
+        ]
     return lines
 
 
