@@ -22,6 +22,7 @@ GUARD = 64  # elements behind every tensor that no kernel may touch
 # calls them by name.
 RUNGS = {
     "matmul": ("matmul_naive", "matmul_swapped"),
+    "matmul_gpu": ("matmul_parts",),  # an operation launches it at large sizes only
     "gelu": ("gelu_forward_scalar",),
     "roofline": ("roofline_copy", "roofline_arithmetic"),
 }

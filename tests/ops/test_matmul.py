@@ -1,5 +1,7 @@
 """matmul: every rung of kernels/matmul.cl, every transpose, edges in both directions."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,8 +19,8 @@ from ops_helpers import (
 
 from llmcl import reference
 from llmcl.errors import ShapeError
-from llmcl.ops.linear import OPTIONS
-from llmcl.versions import BLOCKS
+from llmcl.ops.linear import OPTIONS, multiply
+from llmcl.versions import BLOCKS, GPU, SMALL
 
 # Around tiles of 16, blocks of 16 and 32 columns, and stacks of 48 rows.
 EDGES = st.sampled_from((1, 2, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 49, 67, 97))
@@ -106,6 +108,19 @@ def test_a_transposed_product_is_added_to_what_is_there(engine, options, name, m
     # linear_backward adds x^T dy to dw, with a bound for it.
     args = [np.ascontiguousarray(a.T), np.zeros((m, n)), b, start, np.zeros(n)]
     assert_within(got, *expected("linear_backward", args, 1, written=(3, 4)))
+    engine.check_guards()
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
+    engine.use(GPU)
+    monkeypatch.setattr(
+        sys.modules[multiply.__module__], "choose_tile", lambda *sizes: (SMALL, parts)
+    )
+    rng = np.random.default_rng(parts)
+    a, b = rounded(rng, 17, 205), rounded(rng, 205, 33)
+    c = engine.matmul(engine.from_host(a), engine.from_host(b))
+    assert_within(engine.to_host(c), *expected("matmul", [a, b]))
     engine.check_guards()
 
 
