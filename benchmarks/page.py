@@ -43,7 +43,9 @@ def picture(reports: dict[str, dict], path: Path) -> None:
     )
     for axis, (grows, value, label) in zip(axes, plots, strict=True):
         for (name, report), color in zip(reports.items(), COLORS, strict=False):
-            rows = [r for r in report.get("scaling", []) if r["grows"] == grows]
+            rows = [r for r in report["scaling"] if r["grows"] == grows and value in r]
+            if not rows:
+                continue
             axis.plot(
                 [r["size"] for r in rows], [r[value] for r in rows], "o-", color=color, label=name
             )
@@ -51,7 +53,7 @@ def picture(reports: dict[str, dict], path: Path) -> None:
         sizes = sorted({r["size"] for report in reports.values() for r in report["scaling"]})
         axis.set_xticks(sizes, [str(size) for size in sizes], minor=False)
         axis.minorticks_off()
-    axes[2].set_ylim(bottom=1e3)
+    axes[2].set_ylim(1e3, 1e6)
     axes[0].legend(fontsize=8)
     figure.savefig(path, dpi=110, metadata={"Software": None})
 

@@ -209,10 +209,11 @@ def scaling(engine) -> list[dict]:
             config = Config(256, time_, width, width // 32, 1, 4 * width)
             ids = np.random.default_rng(0).integers(0, 256, (batch, time_))
             engine.forget_free_memory()
+            before = engine.memory_held()  # by whoever else uses this engine
             step = make_step(engine, config, ids)
             seconds, _ = compare(step, lambda: None, 0.7)
             tokens = batch * time_
-            memory = engine.memory_held() / tokens
+            memory = (engine.memory_held() - before) / tokens
             row = {"grows": what, "size": size, "us_per_token": 1e6 * seconds / tokens}
             rows.append(row | {"bytes_per_token": memory})
     return rows
