@@ -105,7 +105,12 @@ def _body(line: str, path: str | os.PathLike, address: str) -> dict:
 
 
 def _reason(log: list[str]) -> str:
-    """The line that says why llama.cpp gave up: the first error, or else the last line."""
-    lines = (warnings(log) or [])[:1] or [line for line in log if line.strip()][-1:] or ["no word"]
+    """The line that says why llama.cpp gave up: the first error, or else its last word.
+
+    An assertion is no line of the log's form. It may be lost when the process ends on the spot;
+    what the log told before that is no reason.
+    """
+    words = [line for line in log if line.strip() and not LOG_LINE.match(line)]
+    lines = (warnings(log) or [])[:1] or words[-1:] or ["it gave no reason"]
     # An assertion begins with the path of the source file on the machine that built it.
     return re.sub(r"^\S*/(?=\S+:\d+: )", "", lines[0]).strip().rstrip(".")

@@ -91,7 +91,10 @@ def verify(
     sentences = read_sentences(data_dir() / "pretrain.txt") if sentences is None else sentences
     dialogues = read_dialogues(data_dir() / "tune.jsonl") if dialogues is None else dialogues
     comparison = _Comparison(model, sentences, dialogues)
-    answers, log = ask_llama(path, [request for check in comparison.checks for request in check[1]])
+    requests = [request for check in comparison.checks for request in check[1]]
+    answers, log = ask_llama(path, requests)
+    if warnings(log) is None:  # on a busy machine llama.cpp may end before its log is written
+        answers, log = ask_llama(path, requests)
     rows = [_log_row(log), _kept_answer_row(model)]
     for name, requests, judge in comparison.checks:
         rows.append(judge(name, answers[: len(requests)]))
