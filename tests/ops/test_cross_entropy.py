@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from ops_helpers import (
     LOCAL_SIZES,
+    VERSIONS,
     assert_rejected,
+    assert_within,
     at_any_size,
     check_gradient,
     check_operations,
+    expected,
     remainder_ratio,
     rounded,
 )
@@ -22,6 +25,19 @@ NAMES = ("cross_entropy", "cross_entropy_backward")
 @at_any_size
 def test_equals_numpy_at_any_size(engine, local_size, size, seed):
     check_operations(engine, NAMES, size, seed, local_size)
+
+
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("rising", [False, True])
+def test_a_long_row_is_read_in_many_pieces(engine, versions, rising):
+    engine.use(versions)
+    rng = np.random.default_rng(3)
+    logits, targets = 4 * rounded(rng, 5, 1301), np.array([0, -1, 700, 1300, 255], np.int32)
+    logits = np.sort(logits, axis=-1) if rising else logits  # then every piece has a new largest
+    value, log_sum = engine.cross_entropy(engine.from_host(logits), engine.from_host(targets))
+    assert_within(engine.to_host(value), *expected("cross_entropy", [logits, targets]))
+    assert_within(engine.to_host(log_sum), *expected("cross_entropy", [logits, targets], 1))
+    engine.check_guards()
 
 
 def loss_of(engine, logits, targets):

@@ -121,6 +121,14 @@ def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
     a, b = rounded(rng, 17, 205), rounded(rng, 205, 33)
     c = engine.matmul(engine.from_host(a), engine.from_host(b))
     assert_within(engine.to_host(c), *expected("matmul", [a, b]))
+    args = [a, b, rounded(rng, 33), rounded(rng, 17, 33)]
+    y = engine.linear(*map(engine.from_host, args))
+    assert_within(engine.to_host(y), *expected("linear", args))
+    args = [a, b, rounded(rng, 17, 33), rounded(rng, 205, 33), rounded(rng, 33)]
+    moved = [engine.from_host(array) for array in args]
+    engine.linear_backward(*moved)
+    want, bound = expected("linear_backward", args, 1, written=(3, 4))
+    assert_within(engine.to_host(moved[3]), want, bound)
     engine.check_guards()
 
 
