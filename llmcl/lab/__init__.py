@@ -4,14 +4,28 @@ Everything printed here is words: the same on every device, so that a stored not
 compared on any of them. Nothing outside this package imports it.
 """
 
+from .broken import device_answer, run_broken
 from .checks import CheckFailed, check
 from .exercises import exercise
+from .items import (
+    atomic_inc,
+    get_global_id,
+    get_global_size,
+    get_group_id,
+    get_local_id,
+    get_local_size,
+    local,
+    run_items,
+)
+from .kernel_exercises import build, kernel_exercise
 from .kernels import show_kernel
 from .pictures import COLORS, explore, figure, show
 from .questions import predict, quiz, reveal
-from .session import folder, start, summary
+from .session import folder, keep, kept, start, summary
 
 __all__ = [
-    "COLORS", "CheckFailed", "check", "exercise", "explore", "figure", "folder", "predict", "quiz",
-    "reveal", "show", "show_kernel", "start", "summary",
+    "COLORS", "CheckFailed", "atomic_inc", "build", "check", "device_answer", "exercise", "explore",
+    "figure", "folder", "get_global_id", "get_global_size", "get_group_id", "get_local_id",
+    "get_local_size", "keep", "kept", "kernel_exercise", "local", "predict", "quiz", "reveal",
+    "run_broken", "run_items", "show", "show_kernel", "start", "summary",
 ]  # fmt: skip

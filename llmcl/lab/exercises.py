@@ -27,29 +27,32 @@ def exercise(number: str) -> Callable:
     task = lessons.find(number)
 
     def decorate(function: Callable) -> Callable:
-        outcome = judge(function, task)
-        session.note(number, outcome.state == "right")
-        print(outcome.line)
-        if outcome.state == "right":
-            return function
-        if session.grading():
-            raise LlmclError(f"exercise {number} is {outcome.state}: {outcome.line}")
-        return task.reference
+        right = settle(number, judge(function, task))
+        return function if right else task.reference
 
     return decorate
+
+
+def settle(number: str, outcome: Outcome) -> bool:
+    """Whether an outcome is right; prints and notes it, and raises when graded and it is not."""
+    session.note(number, outcome.state == "right")
+    print(outcome.line)
+    if outcome.state != "right" and session.grading():
+        raise LlmclError(f"exercise {number} is {outcome.state}: {outcome.line}")
+    return outcome.state == "right"
 
 
 def judge(function: Callable, task: lessons.Exercise) -> Outcome:
     """The outcome of running a function on every case of an exercise."""
     name = function.__name__
     if _is_empty(function):
-        return _missing(name)
+        return missing(name)
     for case in task.cases:
         given, wanted = deepcopy(case), task.reference(*deepcopy(case))
         try:
             got = function(*given)
         except NotImplementedError:
-            return _missing(name)
+            return missing(name)
         except Exception as error:
             return Outcome("wrong", f"✗ {name}: raises {type(error).__name__}: {error}")
         fault = difference(got, wanted, task.tolerance)
@@ -64,7 +67,8 @@ def judge(function: Callable, task: lessons.Exercise) -> Outcome:
     return Outcome("right", f"✓ {name}: {agree}")
 
 
-def _missing(name: str) -> Outcome:
+def missing(name: str) -> Outcome:
+    """The outcome of an exercise that nobody has written yet."""
     return Outcome("missing", f"○ {name}: not written yet; the lesson goes on with the reference")
 
 

@@ -1,5 +1,6 @@
 """The frame of a lesson: where its files go, how errors look, what has been done so far."""
 
+import json
 import os
 import sys
 import tempfile
@@ -42,6 +43,26 @@ def folder(lesson: str) -> Path:
     raise LlmclError(
         f"the lesson cannot write to {path}; set LLMCL_LAB to a folder that you may write to."
     )
+
+
+def keep(lesson: str, name: str, value: float) -> None:
+    """Stores a number for a later lesson, in the lesson's folder."""
+    path = folder(lesson) / "kept.json"
+    numbers = _numbers(path)
+    numbers[name] = float(value)
+    path.write_text(json.dumps(numbers), encoding="utf-8")
+
+
+def kept(lesson: str, name: str) -> float | None:
+    """The number that an earlier lesson stored, or None if it was not run here."""
+    return _numbers(folder(lesson) / "kept.json").get(name)
+
+
+def _numbers(path: Path) -> dict[str, float]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # not there, or not what we wrote
+        return {}
 
 
 def _shown(path: Path) -> str:

@@ -1,0 +1,60 @@
+"""Kernels that the reader writes: compiled from a cell, tried on the strict device."""
+
+from types import SimpleNamespace
+
+from ..errors import LlmclError
+from . import lessons, strict
+from .exercises import Outcome, missing, settle
+
+# What to ask when the strict device finds something.
+_QUESTIONS = {
+    "invalid write": "Which work-items have no element of their own, and do they leave?",
+    "invalid read": "Which work-items have no element of their own, and do they leave?",
+    "data race": "Who reads what another one writes, and is there a barrier between the two?",
+    "a number that nobody wrote": "Was everything that is read here written before?",
+    "a barrier that not all reach": "Does every work-item of the group come to each barrier?",
+}
+
+
+def kernel_exercise(number: str, text: str) -> str:
+    """Tries a kernel's text on the exercise's cases, prints what came of it, and returns a text.
+
+    That is the reader's own if it is right, and the reference if it is missing or wrong, so the
+    cells below can rely on it. It runs on Oclgrind where there is one. With LLMCL_GRADE=1, missing
+    and wrong raise LlmclError.
+    """
+    task = lessons.find(number)
+    right = settle(number, judge_kernel(number, text, task))
+    return text if right else task.text
+
+
+def judge_kernel(number: str, text: str, task: lessons.KernelTask) -> Outcome:
+    """The outcome of running a text on every case of a kernel exercise."""
+    if not text.strip() or "#error not written yet" in text:
+        return missing(task.name)
+    verdict = strict.run_file(number, text)
+    if verdict.error:
+        return Outcome("wrong", f"✗ {task.name}: {verdict.error}")
+    for finding in verdict.findings:
+        question = _QUESTIONS[finding.kind]
+        return Outcome("wrong", f"✗ {task.name}: {finding}. {verdict.mistake or question}")
+    for said in filter(None, verdict.cases):
+        question = f". {verdict.mistake}" if verdict.mistake else ""
+        return Outcome("wrong", f"✗ {task.name}: {said}{question}")
+    count = len(task.cases)
+    agree = "1 case agrees" if count == 1 else f"{count} cases agree"
+    where = ", and the strict device sees nothing wrong" if verdict.strict else ""
+    return Outcome("right", f"✓ {task.name}: {agree}{where}")
+
+
+def build(engine, text: str) -> SimpleNamespace:
+    """The kernels of an OpenCL C text, ready to launch: build(engine, text).name(global, local, …).
+
+    They check their arguments as ours do. Raises KernelError with the line that does not compile,
+    and LlmclError where NumPy is the engine.
+    """
+    if getattr(engine, "device", None) is None:
+        raise LlmclError(
+            "NumPy cannot run a kernel; unset LLMCL_DEVICE, and see `llmcl doctor` for a device."
+        )
+    return SimpleNamespace(**engine.program.compile(text, "your kernel"))
