@@ -67,6 +67,7 @@ def main() -> None:
     for name, report in reports.items():
         parts += ["", f"## {name}", "", f"{report['device']}; {report['date']}.", ""]
         parts += table(report)
+    parts += ["", (HERE / "ladder.md").read_text(encoding="utf-8").rstrip()]
     text = "\n".join(parts) + "\n"
     (HERE.parent / "BENCHMARKS.md").write_text(text, encoding="utf-8", newline="\n")
 

@@ -31,7 +31,9 @@ __kernel void adamw(__global float *restrict w, __global const float *restrict g
     w[i] -= rate * (m_new * correction1 / (sqrt(v_new * correction2) + epsilon) + pull);
 }
 
-// One work-item, eight weights at a time; the last one takes what is left. The version for CPUs.
+// One work-item, eight weights at a time; the last one takes what is left. The version for CPUs. (A
+// GPU wants neighbors to read neighboring addresses: 124 million weights take 0.84 ms one by one on an
+// NVIDIA H200, near the speed of a copy, and 1.74 ms by eights.)
 typedef float8 float8u __attribute__((aligned(4)));      // may start at any float
 #define AT8(p) (*(__global float8u *)(p))
 

@@ -13,6 +13,19 @@
 //   x = 0 .. ITEMS_X-1 across        scores  TILE x TILE: item (y, x) owns R rows, S columns
 //   y = 0 .. TILE/R-1 down           y, dq.. TILE x D:    the same R rows, E columns
 //
+// What it gained on an NVIDIA H200, batch 4, T 1024, 12 heads of 64 (microseconds: forward, dq, dk and
+// dv; PyTorch's fused attention in float32 takes 297 forward and 721 backward):
+//
+//   registers   260, 427, 812. 8 x 8 scores an item, as in the product of matrices
+//   fewer       230, 353, 538. 4 x 8 scores, so twice the items: dk and dv need two sums at once, and
+//               with 8 x 8 scores their registers spilled into memory
+//   taller      235, 346, 442. 8 x 4 scores
+//   inside      232, 363, 445. dq's kernel computes delta too (12 us and a launch of its own before)
+//   depth       16 channels at a time: 8 take 270 forward, and 32 leave room for fewer groups: 249.
+//               Heads of 128 channels have no room for more than 8
+//   short       T of 32 and less: tiles of 32 rows, or half of the items had nothing to do
+//               (for T 1024 such tiles are slower: 277, 428, 542)
+//
 // An item's rows and columns lie in strips of four. The row sums of softmax go over the items of one
 // y: each writes its part into local memory, all read all.
 //

@@ -1,5 +1,11 @@
 // Layer normalization for a GPU: a group owns a row, its items take turns along it, so neighbours
 // read neighbouring addresses. Formulas as in layer_norm.cl.
+//
+// The ideas, and microseconds for 4096 rows of 768 on an NVIDIA H200 (PyTorch: 19 forward, 109 back):
+//   a group a row    forward 12.6, backward to the input 12.5, with groups of 64. A group of 256 has
+//                    three numbers an item and waits at barriers: 26.2 and 27.9
+//   columns in fours the parameters' gradients go down the columns: groups of 4 columns by 64 items
+//                    22.7, by 8 x 32 29.3: there must be enough groups for the whole device
 #define MOST 256                                   // items of a group, at most
 
 // The sum of one number from each item of the group, given to all; right for any group of up to

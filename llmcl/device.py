@@ -24,7 +24,7 @@ from .trial import Trial, run_trial, try_apart
 
 _KINDS = ((4, "gpu"), (2, "cpu"), (8, "accelerator"))  # bits of CL_DEVICE_TYPE
 # Work-items in a group of a one-dimensional kernel.
-_LOCAL_SIZES = {"gpu": 128, "cpu": 32, "accelerator": 64, "simulator": 16}
+_LOCAL_SIZES = {"gpu": 256, "cpu": 32, "accelerator": 64, "simulator": 16}
 _PLATFORM_NOT_FOUND = -1001
 
 

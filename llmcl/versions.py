@@ -5,9 +5,10 @@ A timed trial chooses only between blocks of the CPU's product, which a test pro
 last bit; what it found is kept for the device and its driver.
 """
 
+import math
 import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -45,8 +46,9 @@ class Tile:
     """What a group of matmul_group computes, and how: see kernels/matmul_gpu.cl.
 
     A tile of m x n results, k steps of the sum at a time, item_m x item_n results for a work-item,
-    and `slices` sets of items that share the steps. resident: how many groups a compute unit of an
-    NVIDIA H200 holds at once; rate: its speed there, measured at 4096 x 4096 x 4096, the largest 1.
+    and `slices` sets of items that share the steps. buffers: with 2, the next tiles are written
+    while these are read. resident: how many groups a compute unit of an NVIDIA H200 holds at once;
+    rate: its speed there, measured at 4096 x 4096 x 4096, the largest 1.
     """
 
     m: int
@@ -55,6 +57,7 @@ class Tile:
     item_m: int
     item_n: int
     slices: int
+    buffers: int
     resident: int
     rate: float
 
@@ -63,22 +66,23 @@ class Tile:
         """How many work-items a group has."""
         return self.m // self.item_m * (self.n // self.item_n) * self.slices
 
+    @lru_cache(maxsize=4096)  # noqa: B019  (the tiles live as long as the module)
     def options(self, m: int, n: int, k: int, transpose_a: bool, transpose_b: bool):
         """The compiler's options for a product of these sizes."""
         a_row, b_row = (m if transpose_a else k), (k if transpose_b else n)
         widths = [4 if row % 4 == 0 else 1 for row in (a_row, b_row, n)]
         own = {
             "TILE_M": self.m, "TILE_N": self.n, "TILE_K": self.k, "ITEM_M": self.item_m,
-            "ITEM_N": self.item_n, "SLICES": self.slices, "BUFFERS": 2, "A_T": int(transpose_a),
-            "B_T": int(transpose_b), "A_WIDTH": widths[0], "B_WIDTH": widths[1],
-            "C_WIDTH": widths[2],
+            "ITEM_N": self.item_n, "SLICES": self.slices, "BUFFERS": self.buffers,
+            "A_T": int(transpose_a), "B_T": int(transpose_b), "A_WIDTH": widths[0],
+            "B_WIDTH": widths[1], "C_WIDTH": widths[2],
         }  # fmt: skip
         return tuple(f"-D{name}={value}" for name, value in own.items())
 
 
-BIG = Tile(64, 128, 8, 16, 8, 1, 4, 1.0)
-MIDDLE = Tile(64, 64, 16, 8, 8, 1, 6, 0.9)
-SMALL = Tile(16, 32, 32, 4, 4, 4, 0, 0.0)
+BIG = Tile(64, 128, 8, 16, 8, 1, 2, 4, 1.0)
+MIDDLE = Tile(64, 64, 16, 8, 8, 1, 1, 6, 0.9)
+SMALL = Tile(16, 32, 32, 4, 4, 4, 1, 0, 0.0)
 TILES = (BIG, MIDDLE, SMALL)
 
 
@@ -86,14 +90,15 @@ TILES = (BIG, MIDDLE, SMALL)
 def choose_tile(m: int, n: int, k: int, units: int) -> tuple[Tile, int]:
     """(tile, parts) for a product on a GPU of so many compute units, by a fixed estimate.
 
-    A chip that the tiles do not fill takes small ones. Otherwise the sum may be cut into parts, so
-    that the last wave of groups is not left half empty; the price is a second launch.
+    A chip that the tiles do not fill takes small ones, and so does a thin result. Otherwise the sum
+    may be cut into parts, so that the last wave of groups is not left half empty; the price is a
+    second launch.
     """
 
     def blocks(tile):
         return -(-m // tile.m) * -(-n // tile.n)
 
-    if blocks(MIDDLE) < units:
+    if min(m, n) <= 32 or blocks(MIDDLE) < units:
         return SMALL, 1
     best = (float("inf"), MIDDLE, 1)
     for tile in (BIG, MIDDLE):
@@ -109,26 +114,81 @@ def choose_tile(m: int, n: int, k: int, units: int) -> tuple[Tile, int]:
 
 
 @dataclass(frozen=True)
+class AttentionTile:
+    """What a group of fused_attention_gpu.cl owns: `rows` of a head.
+
+    A work-item owns item_rows of them; `across` items share a row. `depth` channels at a time pass
+    through local memory.
+    """
+
+    rows: int
+    item_rows: int
+    across: int
+    depth: int
+
+    @property
+    def items(self) -> int:
+        """How many work-items a group has."""
+        return self.rows // self.item_rows * self.across
+
+    @lru_cache(maxsize=64)  # noqa: B019  (the tiles live as long as the module)
+    def options(self, d_head: int) -> tuple[str, ...]:
+        """The compiler's options for heads of this width."""
+        own = {
+            "D_HEAD": d_head, "TILE": self.rows, "R": self.item_rows, "ITEMS_X": self.across,
+            "DEPTH": self.depth,
+        }  # fmt: skip
+        return tuple(f"-D{name}={value}" for name, value in own.items())
+
+
+# (rows at most, channels of a head at most, tile); the first that fits is taken.
+ANY = math.inf
+ATTENTION_TILES = (
+    (32, 128, AttentionTile(32, 4, 8, 16)),
+    (ANY, 32, AttentionTile(64, 4, 8, 16)),
+    (ANY, 64, AttentionTile(64, 8, 16, 16)),
+    (ANY, 128, AttentionTile(64, 8, 16, 8)),
+)
+
+
+def choose_attention_tile(rows: int, d_head: int) -> AttentionTile | None:
+    """The tile for a head of so many rows and channels; None where local memory is too small."""
+    for most_rows, most_channels, tile in ATTENTION_TILES:
+        if rows <= most_rows and d_head <= most_channels:
+            return tile
+    return None
+
+
+@dataclass(frozen=True)
 class Block:
-    """What a work-item of matmul_blocked computes: `stack` blocks of rows x (16 vectors)."""
+    """What a work-item of the CPU's products computes: `stack` blocks of rows x (16 vectors).
+
+    One that packs computes more, so that its packing is used more often: see kernels/matmul.cl.
+    """
 
     rows: int
     vectors: int
     stack: int
 
-    @property
+    @cached_property
     def options(self) -> tuple[str, ...]:
         """The compiler's options for kernels/matmul.cl."""
         own = {"TILE": TILE, "ROWS": self.rows, "VECTORS": self.vectors, "STACK": self.stack}
         return tuple(f"-D{name}={value}" for name, value in own.items())
 
-    def grid(self, m: int, n: int) -> tuple[int, int]:
-        """How many work-items a result of m x n needs."""
-        return -(-n // (16 * self.vectors)), -(-m // (self.rows * self.stack))
+    def grid(self, name: str, m: int, n: int) -> tuple[int, int]:
+        """How many work-items of the kernel `name` a result of m x n needs."""
+        columns, rows = 16 * self.vectors, self.rows * self.stack
+        if name == "matmul_packed":
+            rows *= self.vectors
+        if name == "matmul_packed_add":
+            columns *= -(-128 // columns)
+            rows = self.rows * ((self.stack + 1) // 2)
+        return -(-n // columns), -(-m // rows)
 
 
 # Twelve sums in registers of 8 numbers, and in registers of 16.
-BLOCKS = (Block(6, 1, 8), Block(12, 2, 4))
+BLOCKS = (Block(6, 1, 8), Block(6, 2, 8))
 
 
 def choose_block(engine) -> Block:
@@ -146,19 +206,20 @@ def choose_block(engine) -> Block:
 
 
 def _fastest(engine) -> int:
-    """The number of the fastest block at a product of the default model's size."""
-    m, k, n = 384, 256, 384
+    """The number of the fastest block at a product of about the size that a training step has."""
+    m, k, n = 384, 512, 512
     a, b = engine.from_host(np.ones((m, k))), engine.from_host(np.ones((k, n)))
     c, best = engine.empty((m, n)), [float("inf")] * len(BLOCKS)
-    for turn in range(8):
+    for turn in range(10):
         for i, block in enumerate(BLOCKS):
             kernel = engine.program.kernel("matmul", "matmul_blocked", block.options)
             engine.finish()
             start = time.perf_counter()
-            kernel(block.grid(m, n), (1, 1), a, b, None, None, c, m, n, k)
+            for _ in range(5):  # a single launch may find one core asleep
+                kernel(block.grid(kernel.name, m, n), (1, 1), a, b, None, None, c, m, n, k)
             engine.finish()
             if turn:  # the first run compiles
                 best[i] = min(best[i], time.perf_counter() - start)
-    # The first block stays unless another is clearly faster: noise must not decide.
+    # The first block stays unless another is faster by more than noise.
     fastest = int(np.argmin(best))
-    return fastest if best[fastest] < 0.9 * best[0] else 0
+    return fastest if best[fastest] < 0.97 * best[0] else 0

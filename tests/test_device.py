@@ -220,7 +220,7 @@ def test_a_device_that_ends_the_process_is_passed_over(machine, monkeypatch):
 
 def test_local_size(machine):
     machine(NVIDIA, POCL, OCLGRIND)
-    assert [device.choose(i).local_size for i in range(3)] == [128, 32, 16]
+    assert [device.choose(i).local_size for i in range(3)] == [256, 32, 16]
     assert device.choose(local_size=1).local_size == 1
     for wrong in (0, 257):
         with pytest.raises(DeviceError, match=f"{wrong}.*1 to 256"):

@@ -14,11 +14,12 @@ def cross_entropy(logits, targets):
     row_loss, log_sum, loss = engine.empty((rows,)), engine.empty((rows,)), engine.empty((1,))
     engine.launch_rows(
         "cross_entropy", "cross_entropy_rows", rows,
-        logits, targets, row_loss, log_sum, rows, v, wide=False,
+        logits, targets, row_loss, log_sum, rows, v, length=v, wide=False,
     )  # fmt: skip
     engine.launch_rows(
-        "cross_entropy", "cross_entropy_mean", 1, row_loss, loss, rows, count, wide=False
-    )
+        "cross_entropy", "cross_entropy_mean", 1,
+        row_loss, loss, rows, count, length=rows, wide=False,
+    )  # fmt: skip
     return loss, log_sum
 
 
@@ -30,7 +31,7 @@ def cross_entropy_backward(logits, targets, log_sum):
     dlogits = logits.engine.empty(logits.shape)
     logits.engine.launch_rows(
         "cross_entropy", "cross_entropy_backward", rows,
-        logits, targets, log_sum, dlogits, rows, v, count, wide=False,
+        logits, targets, log_sum, dlogits, rows, v, count, length=v, wide=False,
     )  # fmt: skip
     return dlogits
 

@@ -16,8 +16,10 @@ from ..tensor import FLOAT32, INT32, Tensor
 from ..versions import Block, choose_block, versions_for
 from . import OPERATIONS
 
-# Work-items of a group that shares a row: two of NVIDIA's warps, one wavefront of AMD's.
-ROW_GROUP = 64
+# Work-items of a group that shares a row: two of NVIDIA's warps, one wavefront of AMD's; more for
+# a row of LONG numbers or more. And the most in a group of launch2d, whose rows may be narrow.
+ROW_GROUP, LONG_ROW_GROUP, LONG = 64, 256, 1000
+GROUP_2D = 128
 
 
 class Engine:
@@ -66,11 +68,16 @@ class Engine:
         else:
             self.launch(file, name, items, *args)
 
-    def launch_rows(self, file: str, name: str, rows: int, *args, wide: bool = True) -> None:
-        """A group for each row on a GPU; elsewhere one work-item, of NAME_wide if there is one."""
+    def launch_rows(
+        self, file: str, name: str, rows: int, *args, length: int = 0, wide: bool = True
+    ) -> None:
+        """A group for each row on a GPU; elsewhere one work-item, of NAME_wide if there is one.
+
+        length: how many numbers a row has, where long rows are better shared by larger groups.
+        """
         if self.groups:
             kernel = self.program.kernel(f"{file}_gpu", f"{name}_group")
-            size = min(ROW_GROUP, kernel.max_group)
+            size = min(LONG_ROW_GROUP if length >= LONG else ROW_GROUP, kernel.max_group)
             kernel((rows * size,), (size,), *args)
         else:
             self.launch(file, f"{name}_wide" if self.wide and wide else name, rows, *args)
@@ -87,7 +94,7 @@ class Engine:
     def launch2d(self, file: str, name: str, columns: int, rows: int, *args) -> None:
         """One work-item for each column (id 0) of each row (id 1)."""
         kernel = self.program.kernel(file, name)
-        kernel((columns, rows), (min(self.local_size, kernel.max_group), 1), *args)
+        kernel((columns, rows), (min(self.local_size, GROUP_2D, kernel.max_group), 1), *args)
 
     # ---- data ----
 
@@ -107,13 +114,14 @@ class Engine:
 
     def empty(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
         """A tensor whose contents are whatever lay there before."""
-        size = math.prod(shape)
-        if not 0 < size < 2**31:
+        tensor = Tensor(None, tuple(shape), np.dtype(dtype), self)
+        if not 0 < tensor.size < 2**31:
             raise ShapeError(
-                f"a tensor of shape {tuple(shape)} has {size} elements; kernels count with 32-bit "
-                "integers, so it must be from 1 to 2147483647."
+                f"a tensor of shape {tensor.shape} has {tensor.size} elements; kernels count with "
+                "32-bit integers, so it must be from 1 to 2147483647."
             )
-        return Tensor(self._buffer(4 * size), tuple(shape), np.dtype(dtype), self)
+        tensor.buffer = self._buffer(4 * tensor.size)
+        return tensor
 
     def zeros(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
         """A tensor of zeros."""

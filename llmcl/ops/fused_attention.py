@@ -1,22 +1,16 @@
 """Attention in one kernel, which never stores the table of shares."""
 
 from ..reference.shapes import attention_sizes, check_fused_backward
+from ..versions import choose_attention_tile
 
 LANES = 8
 
 
-# The tile of fused_attention_gpu.cl, whose local memory suffices for heads of this width.
-TILE, WIDEST = 64, 128
-
-
 def _launch(engine, name, d, rows, heads, *args):
-    if engine.groups and d <= WIDEST:
-        across, depth = (16 if d > 32 else 8), (16 if d <= 64 else 8)
-        options = {"D_HEAD": d, "TILE": TILE, "R": 8, "ITEMS_X": across, "DEPTH": depth}
-        options = tuple(f"-D{key}={value}" for key, value in options.items())
-        kernel = engine.program.kernel("fused_attention_gpu", f"{name}_group", options)
-        items = across * (TILE // 8)
-        kernel((heads * items, -(-rows // TILE)), (items, 1), *args)
+    tile = choose_attention_tile(rows, d) if engine.groups else None
+    if tile:
+        kernel = engine.program.kernel("fused_attention_gpu", f"{name}_group", tile.options(d))
+        kernel((heads * tile.items, -(-rows // tile.rows)), (tile.items, 1), *args)
         return
     kernel = engine.program.kernel("fused_attention", name, (f"-DD_HEAD={d}",))
     kernel((-(-rows // LANES), heads), (1, 1), *args)

@@ -11,7 +11,9 @@ def softmax(scores):
     n = scores.shape[-1]
     rows = scores.size // n
     shares = scores.engine.empty(scores.shape)
-    scores.engine.launch("softmax", "softmax_forward", rows, scores, shares, rows, n)
+    scores.engine.launch_rows(
+        "softmax", "softmax_forward", rows, scores, shares, rows, n, length=n, wide=False
+    )
     return shares
 
 
@@ -24,7 +26,10 @@ def causal_softmax(scores, first=0):
     t, n = scores.shape[-2:]
     rows = scores.size // n
     shares = scores.engine.empty(scores.shape)
-    scores.engine.launch("softmax", "softmax_causal", rows, scores, shares, rows, t, n, first)
+    scores.engine.launch_rows(
+        "softmax", "softmax_causal", rows,
+        scores, shares, rows, t, n, first, length=n, wide=False,
+    )  # fmt: skip
     return shares
 
 
@@ -34,5 +39,8 @@ def softmax_backward(shares, dshares):
     n = shares.shape[-1]
     rows = shares.size // n
     dscores = shares.engine.empty(shares.shape)
-    shares.engine.launch("softmax", "softmax_backward", rows, shares, dshares, dscores, rows, n)
+    shares.engine.launch_rows(
+        "softmax", "softmax_backward", rows,
+        shares, dshares, dscores, rows, n, length=n, wide=False,
+    )  # fmt: skip
     return dscores

@@ -26,6 +26,10 @@ LEAVE_TOGETHER = {
     "fused_attention_backward_kv_group",
     "layer_norm_forward_group",
     "layer_norm_backward_input_group",
+    "softmax_forward_group",
+    "softmax_causal_group",
+    "softmax_backward_group",
+    "global_norm_status_group",
 }
 
 

@@ -17,6 +17,7 @@ from ops_helpers import (
 
 from llmcl import reference
 from llmcl.errors import ShapeError
+from llmcl.versions import ATTENTION_TILES, CPU, GPU, choose_attention_tile
 
 
 @at_any_size
@@ -37,8 +38,10 @@ def test_every_remainder_of_lanes_and_blocks_of_keys(engine, T, first, length):
     engine.check_guards()
 
 
+@pytest.mark.parametrize("versions", (CPU, GPU), ids=str)
 @pytest.mark.parametrize("T", (2, 31, 64, 71, 256))
-def test_it_stays_finite_and_right_at_real_lengths(engine, T):
+def test_it_stays_finite_and_right_at_real_lengths(engine, versions, T):
+    engine.use(versions)
     rng = np.random.default_rng(T)
     qkv, dy = rounded(rng, 1, T, 3 * 2 * 5, scale=3), rounded(rng, 1, T, 10)
     y, log_sum = engine.fused_attention(engine.from_host(qkv), 2)
@@ -47,6 +50,29 @@ def test_it_stays_finite_and_right_at_real_lengths(engine, T):
     got = engine.fused_attention_backward(*map(engine.from_host, args))
     assert_within(engine.to_host(got), *expected("fused_attention_backward", args))
     engine.check_guards()
+
+
+@pytest.mark.parametrize("rows, d", [(5, 65), (67, 33), (67, 100), (5, 131)])
+def test_every_tile_of_a_gpu_is_right(engine, rows, d):
+    """Short and long, narrow and wide heads; above 128 channels the CPU's kernel takes over."""
+    engine.use(GPU)
+    rng = np.random.default_rng(rows + d)
+    qkv, dy = rounded(rng, 1, rows, 3 * d), rounded(rng, 1, rows, d)
+    for i, got in enumerate(engine.fused_attention(engine.from_host(qkv), 1)):
+        assert_within(engine.to_host(got), *expected("fused_attention", [qkv, 1], i))
+    args = [qkv, *(part.astype(np.float32).astype(float) for part in _forward(qkv, 1)), dy]
+    got = engine.fused_attention_backward(*map(engine.from_host, args))
+    assert_within(engine.to_host(got), *expected("fused_attention_backward", args))
+    engine.check_guards()
+
+
+def test_the_tile_is_chosen_by_rows_and_channels():
+    sizes = [(1, 128), (32, 1), (33, 32), (1024, 33), (1024, 64), (33, 65), (1024, 128)]
+    chosen = [choose_attention_tile(rows, d) for rows, d in sizes]
+    short, narrow, middle, wide = (tile for _, _, tile in ATTENTION_TILES)
+    assert chosen == [short, short, narrow, middle, middle, wide, wide]
+    assert choose_attention_tile(5, 129) is None
+    assert [tile.items for tile in (short, narrow, middle, wide)] == [64, 128, 128, 128]
 
 
 def _forward(qkv, n_heads=2):

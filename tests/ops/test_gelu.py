@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ops_helpers import (
     LOCAL_SIZES,
+    VERSIONS,
     assert_rejected,
     assert_within,
     at_any_size,
@@ -30,14 +31,17 @@ def test_equals_numpy_at_any_size(engine, local_size, size, seed):
     check_operations(engine, ("gelu", "gelu_backward"), size, seed, local_size)
 
 
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
 @pytest.mark.parametrize("local_size", LOCAL_SIZES)
 @given(n=st.integers(1, 200))
-def test_the_scalar_rung(engine, local_size, n):
-    x = rounded(np.random.default_rng(n), n, scale=3)
-    y = engine.empty((n,))
-    kernel = engine.program.kernel("gelu", "gelu_forward_scalar")
-    kernel((n,), (local_size,), engine.from_host(x), y, n)
-    assert_within(engine.to_host(y), *expected("gelu", [x]))
+def test_every_remainder_of_groups_and_eights(engine, versions, local_size, n):
+    engine.use(versions)
+    engine.local_size = local_size
+    rng = np.random.default_rng(n)
+    x, dy = rounded(rng, n, scale=3), rounded(rng, n)
+    for name, args in (("gelu", [x]), ("gelu_backward", [x, dy])):
+        got = engine.to_host(getattr(engine, name)(*map(engine.from_host, args)))
+        assert_within(got, *expected(name, args), name)
     engine.check_guards()
 
 
@@ -56,7 +60,9 @@ def test_the_erf_form_is_rejected_where_the_two_part_most():
     assert_rejected("gelu", [x], ERF_FORM(x))
 
 
-def test_a_hundred_thousand_points_stay_within_the_bound_and_the_standard(engine):
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+def test_a_hundred_thousand_points_stay_within_the_bound_and_the_standard(engine, versions):
+    engine.use(versions)
     x = np.linspace(-20, 20, 100_003).astype(np.float32).astype(np.float64)
     for name, args in (("gelu", [x]), ("gelu_backward", [x, np.ones_like(x)])):
         got = engine.to_host(getattr(engine, name)(*map(engine.from_host, args)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ops_helpers import (
     LOCAL_SIZES,
+    VERSIONS,
     assert_rejected,
     assert_within,
     at_any_size,
@@ -26,8 +27,28 @@ def test_equals_numpy_at_any_size(engine, local_size, size, seed):
     check_operations(engine, NAMES, size, seed, local_size)
 
 
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("n", (967, 1301))
+def test_a_long_row_is_shared_by_a_group_of_its_size(engine, versions, n):
+    engine.use(versions)
+    rng = np.random.default_rng(n)
+    scores, up = rounded(rng, 3, n, scale=5), rounded(rng, 3, n)
+    shares = reference.softmax(scores).astype(np.float32).astype(np.float64)
+    seen = rounded(rng, 1, 3, n, scale=5)
+    cases = (
+        ("softmax", [scores]), ("softmax_backward", [shares, up]), ("causal_softmax", [seen, n - 3])
+    )  # fmt: skip
+    for name, args in cases:
+        moved = [engine.from_host(a) if isinstance(a, np.ndarray) else a for a in args]
+        got = engine.to_host(getattr(engine, name)(*moved))
+        assert_within(got, *expected(name, args), name)
+    engine.check_guards()
+
+
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
 @pytest.mark.parametrize("T", (2, 31, 64, 71, 256))
-def test_the_mask_is_right_at_real_lengths_too(engine, T):
+def test_the_mask_is_right_at_real_lengths_too(engine, versions, T):
+    engine.use(versions)
     scores = rounded(np.random.default_rng(T), 2, 3, T, T, scale=5)
     got = engine.to_host(engine.causal_softmax(engine.from_host(scores)))
     assert_within(got, *expected("causal_softmax", [scores]))
