@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test train bench notebooks lint clean
+.PHONY: help lab test train bench notebooks class lint clean
 
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
@@ -25,7 +25,7 @@ lab: $(STAMP) ## open JupyterLab on lesson 00 (ARGS="--port 9000 …" reach it)
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: $(STAMP) ## run every test and compare every notebook
-	@$(PY) -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=300
+	@$(PY) -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=120
 
 train: $(STAMP) ## from text to build/model.gguf, checked in llama.cpp
 	@.venv/bin/llmcl train --out build --resume
@@ -41,6 +41,9 @@ bench: $(STAMP) ## measure against NumPy, PyTorch and llama.cpp
 
 notebooks: $(STAMP) ## build and run the notebooks from notebooks/src
 	@$(PY) notebooks/build.py
+
+class: $(STAMP) ## the lessons without answers and the answers apart (FOLDER=build/class)
+	@$(PY) notebooks/build.py --class "$(or $(FOLDER),build/class)" $(ARGS)
 
 lint: $(STAMP) ## look for what ruff finds
 	@$(PY) -m ruff check .

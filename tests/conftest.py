@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis looks for examples."""
+"""What every test shares: how Hypothesis looks for examples, and who runs what."""
 
 from hypothesis import settings
 
@@ -6,3 +6,20 @@ from hypothesis import settings
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("deep", deadline=None, max_examples=500)
 settings.load_profile("repeatable")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """With --dist loadfile, one worker has a file, but test_solutions.py is handed out by lesson.
+
+    Each of those runs a whole notebook; on one worker they would be the end of the run.
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class LoadFileOrLesson(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            alone = nodeid.split("::")[0].endswith("test_solutions.py")
+            return nodeid if alone else super()._split_scope(nodeid)
+
+    return LoadFileOrLesson(config, log)

@@ -4,58 +4,12 @@ import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
-from notebook_builder import build
-
-HEADER = """\
-# ---
-# jupyter:
-#   llmcl:
-#     title: A title
-#     needs: []
-#     introduces: []
-#     minutes: {core: 1, full: 1}
-# ---
-
-"""
-LESSON = (
-    HEADER
-    + '''\
-# %% [markdown] id="promise"
-# # A title
-
-# %%
-from IPython.display import display
-display({"text/plain": "words", "application/vnd.jupyter.widget-view+json": {"model_id": "x"}},
-        raw=True)
-
-# %%
-def double(x):
-    """Twice x."""
-    ### BEGIN SOLUTION
-    return 2 * x
-    ### END SOLUTION
-
-# %% tags=["varies"]
-import time
-print(time.time_ns())
-
-# %%
-print("one")
-print("two")
-'''
-)
+from notebook_builder import HEADER, LESSON, build, own_folder, write
 
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    (tmp_path / "src").mkdir()
-    monkeypatch.setattr(build, "FOLDER", tmp_path)
-    return tmp_path
-
-
-def write(folder, text, name="77_a_title"):
-    (folder / "src" / f"{name}.py").write_text(text, encoding="utf-8")
-    return name
+    return own_folder(monkeypatch, tmp_path)
 
 
 def test_two_builds_give_the_same_bytes_and_check_notices_a_change(folder, capsys):
@@ -114,9 +68,17 @@ def test_solutions_become_stubs_in_either_language():
         build.stub_and_solution("### BEGIN SOLUTION\nx = 1")
 
 
+def test_a_line_to_mend_stands_in_place_of_the_solution():
+    lines = ["  // BEGIN SOLUTION", "  x = 2.0f;", "  // INSTEAD", "  x = 2;", "  // END SOLUTION"]
+    stub, solution = build.stub_and_solution("\n".join(["{", *lines, "}"]))
+    assert stub == "{\n  x = 2;\n}"
+    assert solution == "{\n  x = 2.0f;\n}"
+
+
 def test_solutions_run_in_place_of_stubs(folder):
     task = LESSON.split("# %% tags")[0] + "\n# %%\nassert double(2) == 4\n"
-    build.run_solutions(write(folder, task))
+    seconds = build.run_solutions(write(folder, task))
+    assert list(seconds) == ["77-code-1", "77-code-2", "77-code-3"]
     with pytest.raises(CellExecutionError):
         build.run_solutions(write(folder, task.replace("2 * x", "3 * x")))
 
@@ -149,3 +111,10 @@ def test_what_is_refused(folder, capsys, text, words):
 def test_an_unknown_name_is_named(folder, capsys):
     assert build.main(["79_none"]) == 1
     assert "there is no notebooks/src/79_none.py" in capsys.readouterr().err
+
+
+def test_what_takes_too_long_is_named():
+    assert build.too_slow({"a": 29.0, "b": 30.0}) == []
+    assert build.too_slow({"a": 31.0}) == ["cell a takes 31 s, more than 30 s"]
+    assert build.too_slow({"a": 31.0}, factor=2) == []
+    assert build.too_slow({c: 25.0 for c in "abcd"}) == ["the lesson takes 100 s, more than 90 s"]

@@ -20,6 +20,7 @@
 #       - check
 #       - loss
 #       - gradient
+#       - backward
 #       - optimizer
 #       - GGUF
 #       - llmcl.config.Config
@@ -275,7 +276,8 @@ print(f"{tokenizer.decode(seen[-1:])!r} → {tokenizer.tokens[wanted[-1]]}")
 
 # %% [markdown] id="batch"
 # A device likes much work at once. So all five sentences go into one table, a **batch**: one row
-# for each sentence, short rows filled up at the right. Filled places have no target.
+# for each sentence, short rows filled up at the right. Do the filled places have a target? No. A
+# guess about nothing should not count.
 
 # %%
 from llmcl.data import IGNORED, batch, pretrain_rows
