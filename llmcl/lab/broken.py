@@ -5,6 +5,8 @@ import difflib
 from ..check import compare
 from ..errors import LlmclError
 from . import lessons, strict
+from .display import bundle_code
+from .kernels import kernel_lines, numbered
 
 SPARE = 64 * 1024  # bytes behind every tensor, so that a write past its end hurts nobody
 
@@ -17,7 +19,7 @@ def run_broken(number: str) -> None:
     """
     broken = _find(number)
     show_change(broken)
-    verdict = strict.need(strict.run_file(number, broken.text, tries=True))
+    verdict = strict.need(strict.run_texts(number, [broken.text], tries=True)[0])
     for (label, _), said in zip(broken.tries, verdict.cases, strict=True):
         print(f"the check, {label}: {'✗ ' + said if said else '✓ sees nothing wrong'}")
     for finding in verdict.findings[:3]:
@@ -26,6 +28,13 @@ def run_broken(number: str) -> None:
         print("Oclgrind has no wheel for this system; the shuffled Python run shows the same")
     elif not verdict.findings:
         print("Oclgrind: ✓ sees nothing wrong")
+
+
+def show_broken(number: str) -> None:
+    """Displays a broken kernel, with the line numbers of its text."""
+    broken = _find(number)
+    lines, first = kernel_lines(broken.text, broken.task.name, "the broken text")
+    bundle_code(numbered(lines, first), "c")
 
 
 def show_change(broken: lessons.Broken) -> None:

@@ -1,11 +1,14 @@
-"""The child process of strict.py: reads a request, runs one kernel on its cases, writes a verdict.
+"""The child process of strict.py: reads a request, runs texts of one kernel, writes verdicts.
 
-The request: number of the task or of the broken kernel, the text to try, which cases, and whether
-they are the broken kernel's tries. Only the words of the verdict go back, as one line of JSON.
+The request: number of the task or of the broken kernel, the texts to try, and whether the cases are
+the broken kernel's tries. The verdicts go back as one line of JSON.
 """
 
+import hashlib
 import json
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -15,20 +18,30 @@ from ..errors import LlmclError
 from . import lessons
 
 
-def answer(request: dict) -> dict:
-    """The fields of strict.Verdict that this process can know."""
+def answers(request: dict) -> list[dict]:
+    """The fields of strict.Verdict for each text, with the simulator's log."""
     asked = lessons.find(request["number"])
     task = asked.task if isinstance(asked, lessons.Broken) else asked
     cases = [case for _, case in asked.tries] if request["tries"] else task.cases
-    cases = [cases[i] for i in request["cases"]] if request["cases"] is not None else cases
-    engine = get_engine(exact=True)
+    return [answer(task, text, cases) | {"log": log()} for text in request["texts"]]
+
+
+def answer(task: lessons.KernelTask, text: str, cases: list[tuple]) -> dict:
+    """What came of one text on all cases."""
+    engine = get_engine(exact=True)  # a new context, so a new log
     try:
-        results = [launch(engine, task, request["text"], case) for case in cases]
+        results = [launch(engine, task, text, case) for case in cases]
     except LlmclError as error:
         return {"error": str(error)}
     said = [difference(got, *task.want(*case)) for got, case in zip(results, cases, strict=True)]
-    mistake = likely_mistake(engine, task, cases, results) if any(said) else ""
-    return {"cases": said, "mistake": mistake}
+    digest = hashlib.sha256(b"".join(np.asarray(got).tobytes() for got in results)).hexdigest()
+    return {"cases": said, "digest": digest}
+
+
+def log() -> str:
+    """What the simulator has written about the last context."""
+    path = Path(os.environ["OCLGRIND_LOG"])
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def launch(engine, task, text: str, case: tuple) -> np.ndarray:
@@ -50,21 +63,5 @@ def difference(got, want, bound) -> str:
     return f"at {where} you have {outcome.got:.4g}, expected {outcome.want:.4g}"
 
 
-def likely_mistake(engine, task, cases, results) -> str:
-    """The question of the first known mistake that gives the very same results, or ""."""
-    for old, new, question in task.mistakes:
-        wrong = lessons.changed(task, old, new)
-        try:
-            same = [
-                np.array_equal(launch(engine, task, wrong, case), got, equal_nan=True)
-                for case, got in zip(cases, results, strict=True)
-            ]
-        except LlmclError:
-            continue
-        if all(same):
-            return question
-    return ""
-
-
 if __name__ == "__main__":
-    print("\n" + json.dumps(answer(json.load(sys.stdin))))
+    print("\n" + json.dumps(answers(json.load(sys.stdin))))

@@ -47,6 +47,8 @@ def judge(function: Callable, task: lessons.Exercise) -> Outcome:
     name = function.__name__
     if _is_empty(function):
         return missing(name)
+    if task.given and _same(function, task.given, task):
+        return missing(name, "mended")
     for case in task.cases:
         given, wanted = deepcopy(case), task.reference(*deepcopy(case))
         try:
@@ -67,9 +69,9 @@ def judge(function: Callable, task: lessons.Exercise) -> Outcome:
     return Outcome("right", f"✓ {name}: {agree}")
 
 
-def missing(name: str) -> Outcome:
-    """The outcome of an exercise that nobody has written yet."""
-    return Outcome("missing", f"○ {name}: not written yet; the lesson goes on with the reference")
+def missing(name: str, what: str = "written") -> Outcome:
+    """The outcome of an exercise that nobody has written, or mended, yet."""
+    return Outcome("missing", f"○ {name}: not {what} yet; the lesson goes on with the reference")
 
 
 def _is_empty(function: Callable) -> bool:
@@ -79,17 +81,18 @@ def _is_empty(function: Callable) -> bool:
 
 def _likely_mistake(function: Callable, task: lessons.Exercise) -> str:
     """The question that belongs to the first known mistake that gives the same as function."""
-    for wrong, question in task.mistakes:
-        try:
-            same = all(
-                not difference(function(*deepcopy(c)), wrong(*deepcopy(c)), task.tolerance)
-                for c in task.cases
-            )
-        except Exception:
-            continue
-        if same:
-            return question
-    return ""
+    return next((q for wrong, q in task.mistakes if _same(function, wrong, task)), "")
+
+
+def _same(function: Callable, wrong: Callable, task: lessons.Exercise) -> bool:
+    """Whether two functions give the same on all cases of an exercise."""
+    try:
+        return all(
+            not difference(function(*deepcopy(c)), wrong(*deepcopy(c)), task.tolerance)
+            for c in task.cases
+        )
+    except Exception:
+        return False
 
 
 def difference(got, wanted, tolerance: float) -> str:

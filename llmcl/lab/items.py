@@ -49,6 +49,11 @@ def get_global_size(dimension: int) -> int:
     return _me().run.size[dimension] if dimension < len(_me().run.size) else 1
 
 
+def get_num_groups(dimension: int) -> int:
+    """How many groups there are."""
+    return get_global_size(dimension) // get_local_size(dimension)
+
+
 def _me():
     if _current is None:
         raise LlmclError("no work-item is running; call get_global_id inside of lab.run_items.")
@@ -109,7 +114,9 @@ class local:
     """
 
     def __init__(self, count: int):
-        self.count = count
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise LlmclError(f"local({count!r}) is no memory; give a whole number above 0.")
+        self.count = int(count)
 
 
 class _Memory:
@@ -139,11 +146,6 @@ class Pointer:
         memory, at = self._memory, self._at(place)
         if not self._touch(at, "read"):
             return memory.flat.dtype.type(0 if memory.flat.dtype.kind in "iu" else np.nan)
-        if memory.unwritten[at]:
-            memory.run.find(
-                f"work-item {shown(_me().global_id)} reads {memory.name}[{at}], "
-                "which nobody has written"
-            )
         return memory.flat[at]
 
     def __setitem__(self, place: int, value) -> None:
@@ -164,6 +166,11 @@ class Pointer:
         me, memory = _me(), self._memory
         if 0 <= at < memory.flat.size:
             memory.run.accesses.append(Access(me.global_id, memory.name, at, kind, me.phase))
+            if kind != "write" and memory.unwritten[at]:
+                memory.run.find(
+                    f"work-item {shown(me.global_id)} reads {memory.name}[{at}], "
+                    "which nobody has written"
+                )
             return True
         verb = {"read": "reads", "write": "writes", "atomic": "adds to"}[kind]
         memory.run.find(
@@ -173,11 +180,14 @@ class Pointer:
         return False
 
 
-def atomic_inc(pointer: Pointer, place: int) -> None:
-    """Adds 1 to pointer[place] in one piece, so that no other work-item comes in between."""
-    at = pointer._at(place)
-    if pointer._touch(at, "atomic"):
-        pointer._memory.flat[at] += 1
+def atomic_inc(pointer: Pointer, place: int):
+    """What pointer[place] was before 1 was added to it, in one piece: nobody comes in between."""
+    at, flat = pointer._at(place), pointer._memory.flat
+    if not pointer._touch(at, "atomic"):
+        return flat.dtype.type(0)
+    before = flat[at]
+    flat[at] += 1
+    return before
 
 
 def run_items(
@@ -215,9 +225,11 @@ def run_items(
 
 
 def _sizes(size) -> tuple[int, ...]:
-    sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    if not sizes or len(sizes) > 3 or any(s < 1 for s in sizes):
-        raise LlmclError(f"{size} is no number of work-items; give one to three numbers above 0.")
+    sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    whole = all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes)
+    if not whole or not 1 <= len(sizes) <= 3:
+        raise LlmclError(f"{size!r} is no number of work-items; give one to three whole numbers "
+                         "above 0.")  # fmt: skip
     return tuple(int(s) for s in sizes)
 
 
@@ -260,7 +272,23 @@ def _run_group(item, bound, run, group_id, rng) -> None:
                 f"work-item {shown(min(me.global_id for me, _ in arrived))} waits at a barrier "
                 f"that work-item {shown(min(me.global_id for me, _ in gone))} never reaches"
             )
+        lines = {}
+        for me, body in sorted(arrived, key=lambda pair: pair[0].global_id):
+            lines.setdefault(_waits_in(body), me.global_id)
+        if len(lines) > 1:
+            (a, first), (b, second) = sorted(lines.items())[:2]
+            run.find(
+                f"work-item {shown(first)} waits at the barrier in line {a}, and work-item "
+                f"{shown(second)} at another, in line {b}"
+            )
         waiting = arrived
+
+
+def _waits_in(body) -> int:
+    """The line of the `yield` at which a work-item waits, which may be in a function it called."""
+    while getattr(body, "gi_yieldfrom", None) is not None:
+        body = body.gi_yieldfrom
+    return body.gi_frame.f_lineno
 
 
 def _go_on(me, body: Iterator | None, item, args) -> Iterator | None:

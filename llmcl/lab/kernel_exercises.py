@@ -1,5 +1,6 @@
 """Kernels that the reader writes: compiled from a cell, tried on the strict device."""
 
+import re
 from types import SimpleNamespace
 
 from ..errors import LlmclError
@@ -32,19 +33,40 @@ def judge_kernel(number: str, text: str, task: lessons.KernelTask) -> Outcome:
     """The outcome of running a text on every case of a kernel exercise."""
     if not text.strip() or "#error not written yet" in text:
         return missing(task.name)
-    verdict = strict.run_file(number, text)
+    if _is_given(text, task):
+        return missing(task.name, "mended")
+    verdict = strict.run_texts(number, [text])[0]
     if verdict.error:
         return Outcome("wrong", f"✗ {task.name}: {verdict.error}")
-    for finding in verdict.findings:
-        question = _QUESTIONS[finding.kind]
-        return Outcome("wrong", f"✗ {task.name}: {finding}. {verdict.mistake or question}")
-    for said in filter(None, verdict.cases):
-        question = f". {verdict.mistake}" if verdict.mistake else ""
-        return Outcome("wrong", f"✗ {task.name}: {said}{question}")
+    faults = [*verdict.findings, *filter(None, verdict.cases)]
+    if faults:
+        usual = _QUESTIONS[faults[0].kind] if verdict.findings else ""
+        question = _likely_mistake(number, verdict, task) or usual
+        return Outcome(
+            "wrong", f"✗ {task.name}: {faults[0]}" + (f" … {question}" if question else "")
+        )
     count = len(task.cases)
     agree = "1 case agrees" if count == 1 else f"{count} cases agree"
     where = ", and the strict device sees nothing wrong" if verdict.strict else ""
     return Outcome("right", f"✓ {task.name}: {agree}{where}")
+
+
+def _likely_mistake(number: str, verdict: strict.Verdict, task: lessons.KernelTask) -> str:
+    """The question of the first known mistake that does the same as the reader's kernel, or ""."""
+    wrong = [lessons.changed(task, old, new) for old, new, _ in task.mistakes]
+    known = strict.run_texts(number, wrong) if wrong else []
+    pairs = zip(known, task.mistakes, strict=True)
+    return next((question for other, (_, _, question) in pairs if verdict.same_as(other)), "")
+
+
+def _is_given(text: str, task: lessons.KernelTask) -> bool:
+    """Whether the text is still the one that is to be mended, but for spaces and comments."""
+    given = task.given and lessons.changed(task, *task.given)
+    return bool(given) and _words(text) == _words(given)
+
+
+def _words(text: str) -> str:
+    return re.sub(r"\s+", "", re.sub(r"//[^\n]*", "", text))
 
 
 def build(engine, text: str) -> SimpleNamespace:

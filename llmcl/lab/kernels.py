@@ -23,10 +23,18 @@ def find_kernel(file: str, kernel: str) -> tuple[list[str], int]:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in kernels_dir().glob("*.cl")))
         raise DataError(f"there is no kernels/{file}.cl; there are {known}.")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    return kernel_lines(path.read_text(encoding="utf-8"), kernel, f"kernels/{file}.cl")
+
+
+def kernel_lines(text: str, kernel: str, title: str) -> tuple[list[str], int]:
+    """The lines of one kernel in a text, with the comment above it, and the first one's number.
+
+    Raises DataError, which names the text by its title, when there is no such kernel.
+    """
+    lines = text.splitlines()
     starts = {m[1]: i for i, line in enumerate(lines) if (m := _KERNEL.search(line))}
     if kernel not in starts:
-        raise DataError(f"kernels/{file}.cl has no {kernel!r}; it has {', '.join(starts)}.")
+        raise DataError(f"{title} has no {kernel!r}; it has {', '.join(starts)}.")
     first = last = starts[kernel]
     while first and lines[first - 1].lstrip().startswith(("//", "/*", "*", "__attribute__")):
         first -= 1

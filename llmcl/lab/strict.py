@@ -36,34 +36,39 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of fault at one line: the first work-item that made it, and how often it came."""
+    """One kind of fault at one line, and the first work-item that made it."""
 
     kind: str
     line: int
     source: str
     item: str
-    times: int
 
     def __str__(self) -> str:
-        often = "once" if self.times == 1 else f"{self.times} times"
-        return (
-            f"{self.kind}, {often}, first by work-item {self.item}, line {self.line}: {self.source}"
-        )
+        return f"{self.kind}, work-item {self.item}, line {self.line}: {self.source}"
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What came of a kernel: why it does not compile or run, or how each case went.
 
-    cases: "" for a right result, else where it differs. mistake: the question of the known mistake
-    that gives the same results, or "". strict: whether a strict device looked.
+    cases: "" for a right result, else where it differs; digest: a sum of all results. strict:
+    whether a strict device looked.
     """
 
     error: str = ""
     cases: list[str] = field(default_factory=list)
-    mistake: str = ""
+    digest: str = ""
     findings: list[Finding] = field(default_factory=list)
     strict: bool = False
+
+    def same_as(self, other: "Verdict") -> bool:
+        """Whether two kernels did the same: the same findings, or without any the same results.
+
+        What a kernel makes of a number that is not its own differs from run to run.
+        """
+        found = [{(f.kind, f.item) for f in verdict.findings} for verdict in (self, other)]
+        same = found[0] == found[1] if any(found) else self.digest == other.digest
+        return same and not other.error
 
 
 def available() -> bool:
@@ -74,42 +79,46 @@ def available() -> bool:
         return False
 
 
-def run(request: dict) -> Verdict:
-    """The Verdict of llmcl.lab.child on a request, from a child process."""
+def run_texts(number: str, texts: list[str], tries: bool = False) -> list[Verdict]:
+    """A Verdict for each text that stands in for the kernel of a task or of a broken kernel.
+
+    One child process runs them all. tries: on the broken kernel's tries instead of on the task's
+    cases.
+    """
+    request = json.dumps({"number": number, "texts": texts, "tries": tries})
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "oclgrind.log"
-        environment = os.environ | {
-            "OCLGRIND_DATA_RACES": "1",
-            "OCLGRIND_UNINITIALIZED": "1",
-            "OCLGRIND_LOG": str(log),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        }
-        environment.pop("LLMCL_DEVICE", None)
-        if available():
-            environment["LLMCL_DEVICE"] = "oclgrind"
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "llmcl.lab.child"], input=json.dumps(request),
-                env=environment, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS,
+                [sys.executable, "-m", "llmcl.lab.child"], input=request,
+                env=_environment(folder), capture_output=True, text=True, encoding="utf-8",
+                timeout=SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Verdict(f"it did not end in {SECONDS} seconds; is there a loop without an end?")
-        found = read_log(log.read_text(encoding="utf-8")) if log.is_file() else []
-    answer = done.stdout.rpartition("\n{")
-    if done.returncode or not answer[1]:
+            late = f"it did not end in {SECONDS} seconds; is there a loop without an end?"
+            return [Verdict(late)] * len(texts)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        return Verdict(f"the process that ran it ended early: {last}")
-    return Verdict(**json.loads("{" + answer[2]), findings=found, strict=available())
+        return [Verdict(f"the process that ran it ended early: {last}")] * len(texts)
+    return [_verdict(fields) for fields in json.loads(lines[-1])]
 
 
-def run_file(
-    number: str, text: str, cases: list[int] | None = None, tries: bool = False
-) -> Verdict:
-    """The Verdict of a text that stands in for the kernel of a task or of a broken kernel.
+def _environment(folder: str) -> dict[str, str]:
+    """The child's environment: Oclgrind with its detectors on, or the usual device."""
+    own = {
+        "OCLGRIND_DATA_RACES": "1",
+        "OCLGRIND_UNINITIALIZED": "1",
+        "OCLGRIND_LOG": str(Path(folder) / "oclgrind.log"),
+        "OCLGRIND_NUM_THREADS": "1",  # the same findings every time
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    usual = {name: value for name, value in os.environ.items() if name != "LLMCL_DEVICE"}
+    return usual | own | ({"LLMCL_DEVICE": "oclgrind"} if available() else {})
 
-    cases: which ones, by their place; all without it. tries: those of the broken kernel instead.
-    """
-    return run({"number": number, "text": text, "cases": cases, "tries": tries})
+
+def _verdict(fields: dict) -> Verdict:
+    log = fields.pop("log")
+    return Verdict(**fields, findings=read_log(log), strict=available())
 
 
 def read_log(text: str) -> list[Finding]:
@@ -122,10 +131,13 @@ def read_log(text: str) -> list[Finding]:
             item = _ENTITY.search(part)
             place = (int(line[1]), kind, line[2].strip())
             found.setdefault(place, []).append(item[1] if item else "?")
-    return [
-        Finding(kind, line, source, min(items, key=_number), len(items))
+    findings = [
+        Finding(kind, line, source, min(items, key=_number))
         for (line, kind, source), items in sorted(found.items())
     ]
+    # Whoever reads past the end reads what nobody wrote; one of the two is enough.
+    past = any(finding.kind == "invalid read" for finding in findings)
+    return [f for f in findings if not (past and f.kind == "a number that nobody wrote")]
 
 
 def _number(item: str) -> list[int]:

@@ -19,7 +19,8 @@ class Exercise:
     """A function for the reader to write, with its reference and what it is tried on.
 
     cases are tuples of arguments. mistakes are pairs of a function that is wrong in a known way
-    and the question to ask whoever wrote it.
+    and the question to ask whoever wrote it. given is the wrong function that the reader is to
+    mend, if there is one: giving the same counts as not written yet.
     """
 
     reference: Callable
@@ -27,6 +28,7 @@ class Exercise:
     mistakes: list[tuple[Callable, str]] = field(default_factory=list)
     tolerance: float = 1e-6  # of the largest magnitude expected
     secret: bool = False  # whether a wrong answer must not be told the right one
+    given: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class KernelTask:
     text: OpenCL C that holds the kernel `name`. launch(engine, kernel, *case) runs it once and
     returns a NumPy array; want(*case) gives (the right array in float64, its bound). cases are
     tuples of NumPy arrays and numbers. mistakes are triples (old, new, question): what to change in
-    the text to get a known mistake, and what to ask whoever made it.
+    the text to get a known mistake, and what to ask whoever made it. given is the (old, new) of the
+    fault that the reader is to mend, if there is one: that text counts as not written yet.
     """
 
     text: str
@@ -45,6 +48,7 @@ class KernelTask:
     want: Callable
     cases: list[tuple]
     mistakes: list[tuple[str, str, str]] = field(default_factory=list)
+    given: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
