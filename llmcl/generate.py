@@ -41,10 +41,9 @@ class Sampling:
 def next_shares(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
     """The share (V,) with which each token is drawn, from logits (V,), in float64."""
     logits = np.asarray(logits, np.float64)
-    if not np.isfinite(logits).all():
-        raise DataError("the model gives logits that are not finite; its weights are damaged.")
+    largest = _largest(logits)
     if sampling.temperature == 0:
-        return np.eye(1, len(logits), int(np.argmax(logits)))[0]
+        return np.eye(1, len(logits), largest)[0]
     order = np.argsort(-logits, kind="stable")
     ranked = np.exp((logits[order] - logits[order[0]]) / sampling.temperature)
     if sampling.top_k:
@@ -56,6 +55,13 @@ def next_shares(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
     shares = np.zeros_like(ranked)
     shares[order] = ranked / ranked.sum()
     return shares
+
+
+def _largest(logits: np.ndarray) -> int:
+    """The first token with the largest logit; DataError when a logit is not finite."""
+    if not np.isfinite(logits).all():
+        raise DataError("the model gives logits that are not finite; its weights are damaged.")
+    return int(np.argmax(logits))
 
 
 def stream(
@@ -85,8 +91,11 @@ def stream(
         first = done if use_cache else 0
         logits = model.forward(np.array([text[first:]]), caches, first)
         done = len(text)
-        shares = next_shares(model.engine.to_host(logits)[0, -1], sampling)
-        text.append(int(rng.choice(len(shares), p=shares)))
+        last = model.engine.to_host(logits)[0, -1]
+        if sampling.temperature == 0:
+            text.append(_largest(last))
+        else:
+            text.append(int(rng.choice(len(last), p=next_shares(last, sampling))))
         yield text[-1]
         max_new_tokens = None if max_new_tokens is None else max_new_tokens - 1
         if text[-1] in stop_ids:
@@ -144,9 +153,11 @@ def reply(
         if TURN in held:
             yield held.split(TURN)[0].rstrip()
             return
-        # What may be the beginning of the next turn is held back until it is clear.
-        keep = next((k for k in range(len(TURN) - 1, 0, -1) if held.endswith(TURN[:k])), 0)
-        ready, held = held[: len(held) - keep], held[len(held) - keep :]
+        # What may be the beginning of the next turn, with the space before it, is held back until
+        # it is clear.
+        turn = next((k for k in range(len(TURN) - 1, 0, -1) if held.endswith(TURN[:k])), 0)
+        keep = len(held[: len(held) - turn].rstrip())
+        ready, held = held[:keep], held[keep:]
         started = started or bool(ready)
         if ready:
             yield ready

@@ -48,6 +48,17 @@ class AdamWSettings:
     decay: float = 0.01
     max_norm: float = 1.0
 
+    def __post_init__(self):
+        betas = 0 <= self.beta1 < 1 and 0 <= self.beta2 < 1
+        if not (betas and 0 < self.epsilon < math.inf and 0 <= self.decay < math.inf):
+            raise ConfigError(
+                f"AdamW with beta1 {self.beta1}, beta2 {self.beta2}, epsilon {self.epsilon} and "
+                f"decay {self.decay} is not possible; the betas must be 0 or more and below 1, "
+                "epsilon above zero, decay 0 or more."
+            )
+        if not self.max_norm > 0:
+            raise ConfigError(f"max_norm {self.max_norm} is not possible; choose one above zero.")
+
     def to_dict(self) -> dict:
         """The fields as a plain dictionary."""
         return asdict(self)

@@ -3,6 +3,7 @@
 A wrong argument is found before anything runs: the signature is read from the .cl text.
 """
 
+import math
 import re
 import threading
 import warnings
@@ -26,8 +27,15 @@ _KERNEL = re.compile(r"\b(?:__)?kernel\s+void\s+(\w+)\s*\(([^)]*)\)", re.DOTALL)
 _OR_NULL = re.compile(r"([,)]?)[ \t]*//[^\n]*\bor NULL\b[^\n]*")
 _DTYPES = {"float": np.dtype(np.float32), "int": np.dtype(np.int32), "uint": np.dtype(np.uint32)}
 # A NumPy float handed to an int parameter, or the reverse, would arrive as other bits.
-_WHOLE = (int, np.integer)
-_NUMBERS = {"float": (float, int, np.floating), "int": _WHOLE, "uint": _WHOLE}
+# For each type: Python's types that may be given, the smallest and the largest that it holds.
+_FLOAT = float(np.finfo(np.float32).max)
+_NUMBERS = {
+    "float": ((float, int), -_FLOAT, _FLOAT),
+    "int": ((int,), -(2**31), 2**31 - 1),
+    "uint": ((int,), 0, 2**32 - 1),
+}
+# As many global sizes are remembered for a kernel; a text of every length needs a few hundred.
+MOST_GRIDS = 1000
 
 
 @dataclass(frozen=True)
@@ -101,12 +109,24 @@ class Kernel:
         self.parameters = parameters
         self.device = device
         self._handle = handle
+        self._queue = device.queue
         self._lock = program.lock
-        self._buffers = [i for i, p in enumerate(parameters) if p.space == "global"]
-        self._written = [i for i, p in enumerate(parameters) if p.written and p.restrict]
+        self._prepare_checks()
+        self._grids: dict[tuple, tuple] = {}
         handle.set_scalar_arg_dtypes([p.dtype if p.space == "value" else None for p in parameters])
         info = cl.kernel_work_group_info
         self.max_group = handle.get_work_group_info(info.WORK_GROUP_SIZE, device.info.handle)
+
+    def _prepare_checks(self):
+        """Puts what a launch has to check into lists: every launch goes through them."""
+        numbered = list(enumerate(self.parameters))
+        pointers = [(i, p) for i, p in numbered if p.space == "global"]
+        self._tensors = [(i, p.dtype, p.optional) for i, p in pointers]
+        self._local = [i for i, p in numbered if p.space == "local"]
+        self._numbers = [(i, *_NUMBERS[p.type]) for i, p in numbered if p.space == "value"]
+        # A buffer that is written and declared restrict must not be any other argument.
+        alone = {i for i, p in pointers if p.written and p.restrict}
+        self._pairs = [(i, j) for i in alone for j, _ in pointers if i != j]
 
     def __call__(self, global_size: tuple, local_size: tuple, *args) -> None:
         """Puts one launch on the queue. Global sizes are rounded up to whole groups.
@@ -117,47 +137,50 @@ class Kernel:
         """
         if len(args) != len(self.parameters):
             self._wrong_count(args)
-        values = []
-        for parameter, arg in zip(self.parameters, args, strict=True):
-            if parameter.space == "global":
-                if type(arg) is Tensor and arg.dtype is parameter.dtype:
-                    values.append(arg.buffer)
-                elif arg is None and parameter.optional:
-                    values.append(None)
-                else:
-                    self._wrong_argument(parameter, arg)
-            elif parameter.space == "value":
-                if not isinstance(arg, _NUMBERS[parameter.type]):
-                    self._wrong_number(parameter, arg)
-                values.append(arg)
-            else:
-                values.append(self._local_memory(parameter, arg))
-        for i in self._written:
-            for j in self._buffers:
-                if values[j] is values[i] and j != i:
-                    self._aliased(i, j)
+        values = list(args)
+        for i, dtype, optional in self._tensors:
+            arg = args[i]
+            if type(arg) is Tensor and arg.dtype is dtype:
+                values[i] = arg.buffer
+            elif arg is not None or not optional:
+                self._wrong_argument(self.parameters[i], arg)
+        for i, types, lowest, highest in self._numbers:
+            if type(args[i]) not in types or not lowest <= args[i] <= highest:
+                self._check_number(self.parameters[i], args[i])
+        for i in self._local:
+            values[i] = self._local_memory(self.parameters[i], args[i])
+        for i, j in self._pairs:
+            if values[i] is values[j] and values[i] is not None:
+                self._aliased(i, j)
         try:
-            rounded = tuple(-(-g // w) * w for g, w in zip(global_size, local_size, strict=True))
-            self._check_group(rounded, local_size)
+            rounded = self._grids.get((global_size, local_size))
+            rounded = rounded or self._check_grid(global_size, local_size)
         except (TypeError, ValueError, ZeroDivisionError):
             self._wrong_sizes(global_size, local_size)
         try:
             with self._lock:
-                self._handle(self.device.queue, rounded, local_size, *values)
+                self._handle(self._queue, rounded, local_size, *values)
         except (TypeError, cl.Error, OverflowError, RuntimeError) as error:
-            self._failed(error, rounded, local_size, args)
+            raise KernelError(
+                f"{self.name} could not be launched with global size {rounded} and local size "
+                f"{local_size} on {self.device.info.name}: {error}."
+            ) from error
 
-    def _check_group(self, rounded, local_size):
-        size = 1
-        for width in local_size:
-            size *= width
+    def _check_grid(self, global_size, local_size):
+        """The global size in whole groups, kept for the next launch of these sizes."""
+        rounded = tuple(-(-g // w) * w for g, w in zip(global_size, local_size, strict=True))
         if min(rounded) < 1 or min(local_size) < 1:
             raise ValueError
+        size = math.prod(local_size)
         if size > self.max_group:
             raise KernelError(
                 f"{self.name}: a work-group of {size} was asked for; this kernel on "
                 f"{self.device.info.name} allows {self.max_group}. Choose a smaller local size."
             )
+        if len(self._grids) >= MOST_GRIDS:
+            self._grids.clear()
+        self._grids[global_size, local_size] = rounded
+        return rounded
 
     def _local_memory(self, parameter, count_bytes):
         limit = min(self.device.info.local_mem_bytes, PORTABLE_LOCAL_BYTES)
@@ -196,32 +219,28 @@ class Kernel:
             "give the result a buffer of its own."
         )
 
-    def _wrong_number(self, parameter, arg):
-        wanted = "a number" if parameter.type == "float" else "a whole number"
-        raise KernelError(
-            f"{self.name}: argument {parameter.name} must be {wanted} ({parameter.type}), and is "
-            f"{type(arg).__name__} {repr(arg)[:60]}."
-        )
+    def _check_number(self, parameter, arg):
+        """Raises KernelError unless the parameter can hold the number; inf and nan are numbers."""
+        types, lowest, highest = _NUMBERS[parameter.type]
+        real = float in types
+        if not isinstance(arg, (*types, np.floating if real else np.integer)):
+            raise KernelError(
+                f"{self.name}: argument {parameter.name} must be "
+                f"{'a number' if real else 'a whole number'} ({parameter.type}), and is "
+                f"{type(arg).__name__} {repr(arg)[:60]}."
+            )
+        value = arg.item() if isinstance(arg, np.number) else arg
+        if not lowest <= value <= highest and value - value == 0:
+            raise KernelError(
+                f"{self.name}: argument {parameter.name} is {repr(value)[:60]}; {parameter.type} "
+                f"holds {'' if real else 'whole '}numbers from {lowest} to {highest}."
+            )
 
     def _wrong_sizes(self, global_size, local_size):
         raise KernelError(
             f"{self.name}: the global size {global_size!r} and the local size {local_size!r} must "
             "be tuples of one to three whole numbers above zero, both of one length."
         ) from None
-
-    def _failed(self, error, global_size, local_size, args):
-        for parameter, arg in zip(self.parameters, args, strict=True):
-            if parameter.space == "value" and parameter.dtype.kind in "iu":
-                limits = np.iinfo(parameter.dtype)
-                if not limits.min <= arg <= limits.max:
-                    raise KernelError(
-                        f"{self.name}: argument {parameter.name} is {arg}; {parameter.type} holds "
-                        f"whole numbers from {limits.min} to {limits.max}."
-                    ) from None
-        raise KernelError(
-            f"{self.name} could not be launched with global size {global_size} and local size "
-            f"{local_size} on {self.device.info.name}: {error}."
-        ) from error
 
 
 class Program:
@@ -233,16 +252,21 @@ class Program:
         self.options = ["-cl-opt-disable"] if device.info.kind == "simulator" else []
         self.folder = folder or kernels_dir()
         self._files: dict[tuple, dict[str, Kernel]] = {}
+        self._kernels: dict[tuple, Kernel] = {}
         self.lock = threading.RLock()
 
     def kernel(self, file: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
         """The kernel `name` of kernels/`file`.cl; raises KernelError when there is none."""
+        known = self._kernels.get((file, name, options))
+        if known is not None:
+            return known
         kernels = self._files.get((file, options))
         if kernels is None:
             with self.lock:
                 kernels = self._files[file, options] = self._compile_file(file, options)
         if name not in kernels:
             raise KernelError(f"{file}.cl has no kernel {name!r}; it has {', '.join(kernels)}.")
+        self._kernels[file, name, options] = kernels[name]
         return kernels[name]
 
     def _compile_file(self, file, options):

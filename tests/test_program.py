@@ -1,5 +1,7 @@
 """program.py: signatures, compile errors in words, arguments that are refused before they run."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -7,7 +9,13 @@ import pytest
 from llmcl.device import choose
 from llmcl.errors import KernelError
 from llmcl.ops import Engine
-from llmcl.program import PORTABLE_LOCAL_BYTES, Program, explain_build_log, read_signatures
+from llmcl.program import (
+    MOST_GRIDS,
+    PORTABLE_LOCAL_BYTES,
+    Program,
+    explain_build_log,
+    read_signatures,
+)
 from llmcl.resources import kernels_dir
 from llmcl.tensor import Tensor
 
@@ -289,6 +297,9 @@ WRONG = {
     "a tensor for a number": (wrong(3, lambda t: t[0]), ["factor must be a number", "Tensor"]),
     "an int that needs more bits": (wrong(4, 2**40), ["n is 1099511627776", "2147483647"]),
     "a negative int of too many": (wrong(4, -(2**31) - 1), ["n is -2147483649", "-2147483648"]),
+    "a float that is too large": (wrong(3, 1e300), ["factor is 1e.300", "numbers from -3.40"]),
+    "a whole number that is too large": (wrong(3, -(10**40)), ["factor is -1000", "3.40"]),
+    "a NumPy float that is too large": (wrong(3, np.float64(4e38)), ["factor is 4e.38"]),
     "the wrong order": (lambda t: [t[0], t[1], 2.0, t[2], 5], ["ids must be", "2.0", "order"]),
 }  # fmt: skip
 
@@ -301,6 +312,60 @@ def test_a_wrong_argument_is_named_and_nothing_runs(engine, kernels, tensors, mi
     for word in ["scale", *words]:
         assert raised.match(word)
     np.testing.assert_array_equal(engine.to_host(tensors[1]), 7)  # y is as it was
+
+
+def test_infinity_nan_and_every_numpy_float_are_numbers(engine, kernels, tensors):
+    x, y, ids = tensors
+    for factor, want in ((np.inf, np.inf), (np.nan, np.nan), (np.float16(2), 3), (True, 2)):
+        kernels["scale"]((5,), (4,), x, y, ids, factor, 5)
+        assert np.array_equal(engine.to_host(y)[1], want, equal_nan=True)
+
+
+def test_every_launch_is_checked_however_often_it_went_well_before(engine, kernels, tensors):
+    x, y, ids = tensors
+    scale, sizes = kernels["scale"], ((5,), (4,))
+    for _ in range(3):
+        scale(*sizes, x, y, ids, 2.0, 5)
+        assert "of int32" in refused(scale, Tensor(x.buffer, (5,), ids.dtype, engine), y, ids, 2, 5)
+        assert "same buffer" in refused(scale, y, y, ids, 2.0, 5)
+        assert "float 5.0" in refused(scale, x, y, ids, 2.0, 5.0)
+        assert "were given" in refused(scale, x, y, ids, 2.0)
+        assert "'5'" in refused(scale, x, y, ids, 2.0, 5, sizes=(("5",), (4,)))
+        scale(*sizes, x, y, ids, 3, 4)  # other numbers, other results
+        np.testing.assert_array_equal(engine.to_host(y), [0, 4, 8, 12, 12])
+
+
+def test_a_buffer_that_is_given_back_and_taken_again_is_the_new_tensor_s(engine, kernels):
+    ids = engine.from_host(np.zeros(5, np.int32))
+    for k in range(50):
+        x, y = engine.from_host(np.full(5, float(k))), engine.empty((5,))
+        kernels["scale"]((5,), (4,), x, y, ids, 2.0, 5)
+        np.testing.assert_array_equal(engine.to_host(y), 2 * k)
+        del x, y
+        if k % 10 == 9:
+            engine.forget_free_memory()
+
+
+def test_the_sizes_that_are_remembered_do_not_grow_without_end(engine, kernels, tensors):
+    scale = kernels["scale"]
+    for n in range(1, 3 * MOST_GRIDS):
+        scale((n,), (1 + n % 4,), *tensors, 2.0, 0)
+        assert len(scale._grids) <= MOST_GRIDS
+    engine.finish()
+
+
+def test_threads_and_engines_do_not_take_each_other_s_arguments(engine):
+    def work(number):
+        own = engine if number % 2 else Engine(engine.device)
+        x, y, ids = own.zeros((5,)), own.empty((5,)), own.from_host(np.full(5, number))
+        scale = own.program.compile(TEXT)["scale"] if own is not engine else shared
+        for _ in range(100):
+            scale((5,), (4,), x, y, ids, float(number), 5)
+        return (own.to_host(y) == number).all()
+
+    shared = engine.program.compile(TEXT)["scale"]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
 
 
 def test_a_buffer_that_is_read_and_written_is_refused_where_restrict_forbids_it(

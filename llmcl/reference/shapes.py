@@ -16,10 +16,9 @@ def need(condition: bool, message: str) -> None:
 
 def to_int32(array: np.ndarray) -> np.ndarray:
     """The whole numbers of an array as int32; ShapeError names the first that does not fit."""
-    limits = np.iinfo(np.int32)
-    outside = (array < limits.min) | (array > limits.max)
-    if np.any(outside):
-        where = tuple(int(i) for i in np.argwhere(outside)[0])
+    lowest, highest = -(2**31), 2**31 - 1
+    if array.size and not (lowest <= array.min() and array.max() <= highest):
+        where = tuple(int(i) for i in np.argwhere((array < lowest) | (array > highest))[0])
         raise ShapeError(f"{array[where]} at {where} does not fit into 32 bits.")
     return np.ascontiguousarray(array, dtype=np.int32).reshape(array.shape)
 
@@ -204,7 +203,7 @@ def check_cross_entropy(logits, targets, host):
         f"cross_entropy: targets {targets.shape} must be {logits.shape[:-1]}, one for each row.",
     )
     check_ids(targets, host, logits.shape[-1], lowest=-1)
-    count = int((host >= 0).sum())
+    count = int(np.count_nonzero(host >= 0))
     if count == 0:
         raise DataError("no target counts (all are -1), so there is no loss; give at least one.")
     return count

@@ -113,6 +113,14 @@ def test_a_seed_gives_the_same_tokens_and_another_seed_others(engine):
     assert texts[0] == texts[1] != texts[2]
 
 
+def test_greedy_tokens_are_those_with_the_largest_share(engine):
+    model = make_model(engine)
+    text = generate(model, [3, 1], max_new_tokens=8)
+    for i, token in enumerate(text):
+        logits = engine.to_host(model.forward(np.array([[3, 1, *text[:i]]])))[0, -1]
+        assert next_shares(logits, Sampling())[token] == 1
+
+
 # ---- with the cache and without ----
 
 
@@ -218,7 +226,7 @@ def pieces(answer: str, *, end: bool = True, **options) -> list[str]:
     return list(reply(model, TOKENIZER, "hi", **options))
 
 
-ANSWERS = ("Hello there.", "한 👍 é", "a  b\n\nc", "Use UserX: no", "U", "Us")
+ANSWERS = ("Hello there.", "한 👍 é", "a  b\n\nc", "Use UserX: no", "U", "Us", "a b ", "a Us")
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -234,7 +242,8 @@ def test_a_saidcomes_in_pieces_as_it_is_written():
 
 def test_a_saidends_where_the_next_turn_begins():
     said = "".join(pieces(" Fine. User: and you?", end=False, max_new_tokens=30))
-    assert said.rstrip() == "Fine."
+    assert said == "Fine."
+    assert "".join(pieces(" a \n\n User: b", end=False, max_new_tokens=30)) == "a"
     assert "".join(pieces(" FineUser:")) == "Fine"
 
 
