@@ -14,9 +14,11 @@
 //   matmul_tiled        a group loads 16 x 16 tiles into local memory once and uses them 16 times;
 //                       any transpose, and a bias: the version for GPUs
 //   matmul_tiled_add    the same, adding to what c holds
-//   matmul_blocked      one work-item computes a block of c in registers, so each number that it loads is
-//                       used many times: the version for CPUs
-//   matmul_blocked_add  the same for a transposed a, which lies (k, m), adding to what c holds
+//   matmul_blocked      one work-item computes a block of c in registers, so each vector that it loads
+//                       is used many times: the version for CPUs
+//   matmul_packed       the same for a transposed b: what the blocks share is first laid out in the
+//                       order in which they read it
+//   matmul_packed_add   the same for a transposed a, adding to what c holds
 //
 // Index names: row and col in c, p along the sum.
 
@@ -95,10 +97,9 @@ __kernel void matmul_tiled_add(__global const float *restrict a, __global const 
     if (row < m && col < n) c[row * n + col] += sum;
 }
 
-// A vector that may start at any float, not only at multiples of 64 bytes.
+// A vector that may start at any float, not only at multiples of its own size.
 typedef float16 float16u __attribute__((aligned(4)));
-#define LOAD16(p) (*(__global const float16u *)(p))
-#define STORE16(p, value) (*(__global float16u *)(p) = (value))
+typedef float8 float8u __attribute__((aligned(4)));
 
 // One work-item, a block of c: ROWS rows by VECTORS vectors of 16 columns, kept in registers.
 //
@@ -107,16 +108,11 @@ typedef float16 float16u __attribute__((aligned(4)));
 //      row 1 [p] ----------->  sum[1]   ...      of b ROWS times, before the next one is loaded
 //
 // Twelve vector registers of sums hide the time that an addition takes: 6 rows of 16 columns fill
-// them on a processor with registers of 8 numbers, 12 rows of 16 on one with registers of 16.
+// them on a processor with registers of 8 numbers, 6 rows of 32 on one with registers of 16.
 //
-// A work-item goes down STACK such blocks, DEPTH steps of the sum at a time, so that the DEPTH by 16
-// piece of b that they share is fetched from memory once and then found in the nearest cache. The
+// A work-item goes down STACK such blocks, DEPTH steps of the sum at a time, so the panel of b that
+// they share, DEPTH x COLUMNS, is fetched from memory once and then found in the nearest cache. The
 // order of every sum is that of the definition, whatever the sizes.
-//
-// a_row and a_col are the strides of a, so one text serves both a and its transpose. The sums start
-// from bias and plus, where they are given: the bias of a column, and what a residual connection or
-// c itself already holds. Rows past the end repeat the last row and are not stored; columns past the
-// last full block go one by one.
 #ifndef ROWS
 #define ROWS 6
 #endif
@@ -131,79 +127,198 @@ typedef float16 float16u __attribute__((aligned(4)));
 #define DEPTH 256
 #endif
 
-// Adds the steps p0 .. p1 of the sum to one block.
-void block(__global const float *restrict a, __global const float *restrict b,
-           __global const float *bias, __global const float *plus, __global float *c,
-           const int row0, const int col0, const int p0, const int p1,
-           const int m, const int n, const int a_row, const int a_col)
+// The first `count` numbers of x, and zeros behind them; and the way back.
+float16 some_of(__global const float *x, const int count)
 {
-    float16 sum[ROWS][VECTORS];
-    int at[ROWS];
+    float16 y = 0.0f;
+    for (int i = 0; i < min(count, 16); ++i) ((float *)&y)[i] = x[i];
+    return y;
+}
+
+void store_some(__global float *x, float16 y, const int count)
+{
+    for (int i = 0; i < min(count, 16); ++i) x[i] = ((const float *)&y)[i];
+}
+
+#define LOAD(x, v) (cols < COLUMNS ? some_of((x) + 16 * (v), cols - 16 * (v)) \
+                                   : *(__global const float16u *)((x) + 16 * (v)))
+
+// Adds `steps` steps of the sum to one block. The pointers show the first number that is meant;
+// a_row, a_col and b_row are strides, so one text serves a matrix, its transpose and a packed copy.
+// The sums start from bias and plus, where they are given: the bias of a column, and what a
+// residual connection or c itself already holds. Rows past the end repeat the last one and are not
+// stored. The text is a macro because a pointer's type names the memory, A or B, that it shows.
+#define BLOCK(NAME, A, B)                                                                          \
+void NAME(A const float *restrict a, const int a_row, const int a_col,                             \
+          B const float *restrict b, const int b_row, __global const float *bias,                  \
+          __global const float *plus, __global float *c,                                           \
+          const int steps, const int rows, const int cols, const int n)                            \
+{                                                                                                  \
+    float16 sum[ROWS][VECTORS];                                                                    \
+    int at[ROWS];                                                                                  \
+    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                             \
+        const int row = min(r, rows - 1);                                                          \
+        at[r] = row * a_row;                                                                       \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) {                                      \
+            sum[r][v] = bias ? LOAD(bias, v) : 0.0f;                                               \
+            if (plus) sum[r][v] += LOAD(plus + row * n, v);                                        \
+        }                                                                                          \
+    }                                                                                              \
+    for (int p = 0; p < steps; ++p) {                                                              \
+        float16 line[VECTORS];                                                                     \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; ++v)                                        \
+            line[v] = *(B const float16u *)(b + p * b_row + 16 * v);                               \
+        _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                         \
+            const float x = a[at[r] + p * a_col];                                                  \
+            _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[r][v] += x * line[v];          \
+        }                                                                                          \
+    }                                                                                              \
+    _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                             \
+        if (r >= rows) break;                                                                      \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) {                                      \
+            __global float *to = c + r * n + 16 * v;                                               \
+            if (cols < COLUMNS) store_some(to, sum[r][v], cols - 16 * v);                          \
+            else *(__global float16u *)to = sum[r][v];                                             \
+        }                                                                                          \
+    }                                                                                              \
+}
+
+BLOCK(block, __global, __global)
+BLOCK(block_a, __local, __global)                  // a is packed
+BLOCK(block_b, __global, __local)                  // b is packed
+
+// Writes an 8 x 8 patch transposed: neighbours exchange numbers, then pairs, then halves of rows.
+// Every number is named by itself: Oclgrind crashed on vectors made of parts of vectors.
+#define PAIRS_0(x, y) ((float8)(x.s0, y.s0, x.s1, y.s1, x.s4, y.s4, x.s5, y.s5))
+#define PAIRS_1(x, y) ((float8)(x.s2, y.s2, x.s3, y.s3, x.s6, y.s6, x.s7, y.s7))
+#define FOURS_0(x, y) ((float8)(x.s0, x.s1, y.s0, y.s1, x.s4, x.s5, y.s4, y.s5))
+#define FOURS_1(x, y) ((float8)(x.s2, x.s3, y.s2, y.s3, x.s6, x.s7, y.s6, y.s7))
+#define HALVES_0(x, y) ((float8)(x.s0, x.s1, x.s2, x.s3, y.s0, y.s1, y.s2, y.s3))
+#define HALVES_1(x, y) ((float8)(x.s4, x.s5, x.s6, x.s7, y.s4, y.s5, y.s6, y.s7))
+
+void turn(__global const float *from, const int stride, __local float *to)
+{
+    float8 x[8], y[8];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        const int row = min(row0 + r, m - 1);
-        at[r] = row * a_row;
+    for (int i = 0; i < 8; ++i) x[i] = *(__global const float8u *)(from + i * stride);
 #pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            const int col = col0 + 16 * v;
-            sum[r][v] = bias ? LOAD16(bias + col) : 0.0f;
-            if (plus) sum[r][v] += LOAD16(plus + row * n + col);
-        }
+    for (int i = 0; i < 8; i += 2) {
+        y[i] = PAIRS_0(x[i], x[i + 1]);
+        y[i + 1] = PAIRS_1(x[i], x[i + 1]);
     }
-    for (int p = p0; p < p1; ++p) {
-        float16 line[VECTORS];
 #pragma unroll
-        for (int v = 0; v < VECTORS; ++v) line[v] = LOAD16(b + p * n + col0 + 16 * v);
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const float x = a[at[r] + p * a_col];
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v) sum[r][v] += x * line[v];
-        }
+    for (int i = 0; i < 8; i += 4) {
+        x[i] = FOURS_0(y[i], y[i + 2]);
+        x[i + 1] = FOURS_1(y[i], y[i + 2]);
+        x[i + 2] = FOURS_0(y[i + 1], y[i + 3]);
+        x[i + 3] = FOURS_1(y[i + 1], y[i + 3]);
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        if (row0 + r >= m) break;
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v)
-            STORE16(c + (row0 + r) * n + col0 + 16 * v, sum[r][v]);
+    for (int i = 0; i < 4; ++i) {
+        *(__local float8u *)(to + i * COLUMNS) = HALVES_0(x[i], x[i + 4]);
+        *(__local float8u *)(to + (i + 4) * COLUMNS) = HALVES_1(x[i], x[i + 4]);
     }
 }
 
-void stack(__global const float *restrict a, __global const float *restrict b,
-           __global const float *bias, __global const float *plus, __global float *c,
-           const int m, const int n, const int k, const int a_row, const int a_col)
+// Goes down the rows first .. last of a panel of columns with a packed b: `packed` holds DEPTH
+// steps of it, one after the other, and zeros in the columns that b does not have.
+void packed_panel(__global const float *restrict a, const int a_row, const int a_col,
+                  __global const float *restrict b, const int b_row, const int b_col,
+                  __global const float *bias, __global const float *plus, __global float *c,
+                  __local float *packed, const int first, const int last, const int col0,
+                  const int n, const int k)
 {
+    const int cols = min(n - col0, COLUMNS);
+    for (int p0 = 0; p0 < k; p0 += DEPTH) {
+        const int steps = min(k - p0, DEPTH);
+        __global const float *from = b + p0 * b_row + col0 * b_col;
+        int p = 0;
+        if (b_row == 1 && cols == COLUMNS)
+            for (; p + 8 <= steps; p += 8)
+                for (int col = 0; col < COLUMNS; col += 8)
+                    turn(from + p + col * b_col, b_col, packed + p * COLUMNS + col);
+        for (; p < steps; ++p)
+            for (int col = 0; col < COLUMNS; ++col)
+                packed[p * COLUMNS + col] = col < cols ? from[p * b_row + col * b_col] : 0.0f;
+        for (int row = first; row < last; row += ROWS) {
+            const int at = row * n + col0;
+            block_b(a + row * a_row + p0 * a_col, a_row, a_col, packed, COLUMNS,
+                    bias && !p0 ? bias + col0 : 0, p0 ? c + at : plus ? plus + at : 0, c + at,
+                    steps, last - row, cols, n);
+        }
+    }
+}
+
+// c = a b + bias + plus: plus is what a residual connection brings. A group is one work-item.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_blocked(__global const float *restrict a, __global const float *restrict b,
+                    __global const float *restrict bias,    // (n) or NULL
+                    __global const float *restrict plus,    // (m, n) or NULL
+                    __global float *restrict c, const int m, const int n, const int k)
+{
+    __local float packed[DEPTH * COLUMNS];
     const int col0 = get_global_id(0) * COLUMNS;
     const int first = get_global_id(1) * ROWS * STACK, last = min(first + ROWS * STACK, m);
-    if (col0 + COLUMNS <= n) {
-        for (int p0 = 0; p0 < k; p0 += DEPTH)
-            for (int row0 = first; row0 < last; row0 += ROWS)
-                block(a, b, p0 ? 0 : bias, p0 ? c : plus, c,
-                      row0, col0, p0, min(p0 + DEPTH, k), m, n, a_row, a_col);
+    if (col0 + COLUMNS > n) {                      // the last columns, fewer than a block has
+        packed_panel(a, k, 1, b, n, 1, bias, plus, c, packed, first, last, col0, n, k);
         return;
     }
-    for (int row = first; row < last; ++row)
-        for (int col = col0; col < n; ++col) {
-            float sum = bias ? bias[col] : 0.0f;
-            if (plus) sum += plus[row * n + col];
-            for (int p = 0; p < k; ++p) sum += a[row * a_row + p * a_col] * b[p * n + col];
-            c[row * n + col] = sum;
+    for (int p0 = 0; p0 < k; p0 += DEPTH)
+        for (int row = first; row < last; row += ROWS) {
+            const int at = row * n + col0;
+            block(a + row * k + p0, k, 1, b + p0 * n + col0, n,
+                  bias && !p0 ? bias + col0 : 0, p0 ? c + at : plus ? plus + at : 0, c + at,
+                  min(k - p0, DEPTH), last - row, COLUMNS, n);
         }
 }
 
-// c = a b + bias + plus: plus is what a residual connection brings.
-__kernel void matmul_blocked(__global const float *restrict a, __global const float *restrict b,
-                             __global const float *restrict bias,    // (n) or NULL
-                             __global const float *restrict plus,    // (m, n) or NULL
-                             __global float *restrict c, const int m, const int n, const int k)
+// c = a b^T + bias + plus, where b lies (n, k): what the gradient of a layer's input needs. A block
+// wants 16 neighbours of a row of b^T, and they lie k apart. So a panel is turned as it is packed,
+// and then used STACK x VECTORS times: turning takes as long in wide registers as in narrow ones.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_packed(__global const float *restrict a, __global const float *restrict b,
+                   __global const float *restrict bias,    // (n) or NULL
+                   __global const float *restrict plus,    // (m, n) or NULL
+                   __global float *restrict c, const int m, const int n, const int k)
 {
-    stack(a, b, bias, plus, c, m, n, k, k, 1);
+    __local float packed[DEPTH * COLUMNS];
+    const int col0 = get_global_id(0) * COLUMNS;
+    const int high = ROWS * STACK * VECTORS;
+    const int first = get_global_id(1) * high, last = min(first + high, m);
+    packed_panel(a, k, 1, b, 1, k, bias, plus, c, packed, first, last, col0, n, k);
 }
 
-// c = c + a^T b, where a lies (k, m): what the gradient of a weight needs.
-__kernel void matmul_blocked_add(__global const float *restrict a, __global const float *restrict b,
-                                 __global float *restrict c, const int m, const int n, const int k)
+// c = c + a^T b, where a lies (k, m): what the gradient of a weight needs. A block wants ROWS
+// neighbours of each row of a, and the rows lie m apart, where they push each other out of the
+// nearest cache. So PANEL columns of a are packed, and then used for SPAN columns of b.
+#define PANEL (ROWS * ((STACK + 1) / 2))
+#define SPAN (COLUMNS * ((127 + COLUMNS) / COLUMNS))
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_packed_add(__global const float *restrict a, __global const float *restrict b,
+                       __global float *restrict c, const int m, const int n, const int k)
 {
-    stack(a, b, 0, c, c, m, n, k, 1, m);
+    __local float packed[DEPTH * (PANEL > COLUMNS ? PANEL : COLUMNS)];
+    const int first = get_global_id(1) * PANEL, last = min(first + PANEL, m);
+    const int start = get_global_id(0) * SPAN, end = min(start + SPAN, n);
+    int col0 = start;
+    for (int p0 = 0; p0 < k; p0 += DEPTH) {
+        const int steps = min(k - p0, DEPTH);
+        for (int p = 0; p < steps; ++p) {
+            __global const float *from = a + (p0 + p) * m + first;
+            __local float *to = packed + p * PANEL;
+            int r = 0;
+            for (; r + 8 <= last - first; r += 8)
+                *(__local float8u *)(to + r) = *(__global const float8u *)(from + r);
+            for (; r < last - first; ++r) to[r] = from[r];
+        }
+        for (col0 = start; col0 + COLUMNS <= end; col0 += COLUMNS)
+            for (int row = first; row < last; row += ROWS) {
+                __global float *to = c + row * n + col0;
+                block_a(packed + row - first, 1, PANEL, b + p0 * n + col0, n, 0, to, to,
+                        steps, last - row, COLUMNS, n);
+            }
+    }
+    if (col0 < end)
+        packed_panel(a, 1, m, b, n, 1, 0, c, c, packed, first, last, col0, n, k);
 }

@@ -1,15 +1,25 @@
 // Two measurements that say what a device can do at best: how many bytes it moves, and how many
 // additions and multiplications it makes. `llmcl bench` draws every kernel against them.
 
-typedef float16 float16u __attribute__((aligned(4)));     // may start at any float
+typedef float4 float4u __attribute__((aligned(4)));       // may start at any float
+typedef float8 float8u __attribute__((aligned(4)));
 
-// One work-item copies sixteen numbers: 128 bytes move.
+// One work-item copies four numbers, as suits a GPU: neighbours read side by side.
 __kernel void roofline_copy(__global const float *restrict x, __global float *restrict y,
                             const int n)
 {
-    const int i = get_global_id(0) * 16;
-    if (i + 16 > n) return;
-    *(__global float16u *)(y + i) = *(__global const float16u *)(x + i);
+    const int i = get_global_id(0) * 4;
+    if (i + 4 <= n) *(__global float4u *)(y + i) = *(__global const float4u *)(x + i);
+    else for (int j = i; j < n; ++j) y[j] = x[j];
+}
+
+// One work-item copies eight numbers, as suits a CPU.
+__kernel void roofline_copy_wide(__global const float *restrict x, __global float *restrict y,
+                                 const int n)
+{
+    const int i = get_global_id(0) * 8;
+    if (i + 8 <= n) *(__global float8u *)(y + i) = *(__global const float8u *)(x + i);
+    else for (int j = i; j < n; ++j) y[j] = x[j];
 }
 
 // One work-item makes `rounds` times 12 x 16 multiply-adds, twelve independent chains of them, so

@@ -64,14 +64,23 @@ class Result:
         return f"{self.what:<34}{ours}  {self.peer:<22}{theirs} {self.ratio:8.2f}"
 
 
-def compare(ours: Callable, theirs: Callable, seconds: float = 1.5) -> tuple[float, float]:
-    """The median times of two functions that take turns for about `seconds`, warm."""
+def compare(
+    ours: Callable, theirs: Callable, seconds: float = 1.5, rest: float = 0.0
+) -> tuple[float, float]:
+    """The median times of two functions that take turns for about `seconds`, warm.
+
+    rest: seconds to wait before each turn, which then begins with an unmeasured run, so that threads
+    that one of the two leaves awake do not take a core from the other.
+    """
     for function in (ours, theirs, ours, theirs):
         function()
     times: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
         for function, found in zip((ours, theirs), times, strict=True):
+            if rest:
+                time.sleep(rest)
+                function()
             start = time.perf_counter()
             function()
             found.append(time.perf_counter() - start)
@@ -91,14 +100,16 @@ def products(engine) -> list[Result]:
             on_a, on_b, c = engine.from_host(a), engine.from_host(b), engine.zeros((m, n))
 
             def ours(on_a=on_a, on_b=on_b, c=c, m=m, n=n, k=k, left=left, right=right):
-                multiply(on_a, on_b, c, m, n, k, transpose_a=left, transpose_b=right, add=left)
+                for _ in range(COPIES):
+                    multiply(on_a, on_b, c, m, n, k, transpose_a=left, transpose_b=right, add=left)
                 engine.finish()
 
             def theirs(a=a, b=b, left=left, right=right):
-                (a.T if left else a) @ (b.T if right else b)
+                for _ in range(COPIES):
+                    (a.T if left else a) @ (b.T if right else b)
 
-            times = compare(ours, theirs, 0.5)
-            what, work = f"{m}x{k}x{n} {kind}", 2e-9 * m * n * k
+            times = compare(ours, theirs, 3.0, rest=0.1)
+            what, work = f"{m}x{k}x{n} {kind}", COPIES * 2e-9 * m * n * k
             results.append(Result(what, "NumPy", *times, work, "GFLOP/s"))
     return results
 
@@ -177,11 +188,12 @@ def roofline(engine) -> dict[str, float]:
     """The device's measured limits: bytes/s of a copy, and float32 operations/s."""
     n = 1 << (27 if engine.device.info.kind == "gpu" else 24)
     x, y = engine.zeros((n,)), engine.zeros((n,))
+    name, each = ("roofline_copy_wide", 8) if engine.wide else ("roofline_copy", 4)
     items, rounds = (4096, 2000) if engine.device.info.kind != "gpu" else (1 << 18, 2000)
 
     def copy():
         for _ in range(COPIES):
-            engine.launch("roofline", "roofline_copy", n // 16, x, y, n)
+            engine.launch("roofline", name, n // each, x, y, n)
         engine.finish()
 
     def arithmetic():

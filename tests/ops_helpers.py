@@ -23,7 +23,7 @@ GUARD = 64  # elements behind every tensor that no kernel may touch
 RUNGS = {
     "matmul": ("matmul_naive", "matmul_swapped"),
     "matmul_gpu": ("matmul_parts",),  # an operation launches it at large sizes only
-    "roofline": ("roofline_copy", "roofline_arithmetic"),
+    "roofline": ("roofline_copy", "roofline_copy_wide", "roofline_arithmetic"),
 }
 
 

@@ -24,14 +24,14 @@ def multiply(
         start = () if add else (bias, plus)
         kernel((n, m), (TILE, TILE), a, b, *start, c, m, n, k, *strides)
         return
-    if transpose_b:
+    if transpose_a != add:  # the kernel that adds wants a (k, m), the others (m, k)
+        a = _transposed(a, k, m) if transpose_a else _transposed(a, m, k)
+    if transpose_b and add:
         b = _transposed(b, n, k)
-    if transpose_a and not add:
-        a = _transposed(a, k, m)
-    name = "matmul_blocked_add" if add else "matmul_blocked"
+    name = "matmul_packed_add" if add else "matmul_packed" if transpose_b else "matmul_blocked"
     kernel = engine.program.kernel("matmul", name, engine.block.options)
     start = () if add else (bias, plus)
-    kernel(engine.block.grid(m, n), (1, 1), a, b, *start, c, m, n, k)
+    kernel(engine.block.grid(name, m, n), (1, 1), a, b, *start, c, m, n, k)
 
 
 def _grouped(a, b, c, m, n, k, transpose_a, transpose_b, bias, plus, add):

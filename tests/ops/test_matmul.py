@@ -20,7 +20,7 @@ from ops_helpers import (
 from llmcl import reference
 from llmcl.errors import ShapeError
 from llmcl.ops.linear import OPTIONS, multiply
-from llmcl.versions import BLOCKS, GPU, SMALL
+from llmcl.versions import BIG, BLOCKS, GPU, MIDDLE, SMALL, Block, choose_tile
 
 # Around tiles of 16, blocks of 16 and 32 columns, and stacks of 48 rows.
 EDGES = st.sampled_from((1, 2, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 49, 67, 97))
@@ -30,7 +30,7 @@ DEPTHS = st.sampled_from((1, 2, 5, 7, 15, 16, 17, 33, 67, 256, 257, 515))
 EVERY_OPTIONS = [
     OPTIONS,
     ("-DTILE=5", "-DROWS=1", "-DVECTORS=3", "-DSTACK=1", "-DDEPTH=7"),
-    ("-DTILE=8", "-DROWS=12", "-DVECTORS=2", "-DSTACK=3", "-DDEPTH=1000"),
+    ("-DTILE=8", "-DROWS=12", "-DVECTORS=2", "-DSTACK=3", "-DDEPTH=200"),
 ]
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
 
@@ -77,16 +77,18 @@ def _run_rung(engine, name, a, b, start, options, transposed):
     bias = () if adds else (None if start is None else engine.from_host(start), None)
     strides = ((1, m) if transposed else (k, 1)) + (n, 1) if tiled else ()
     sizes = {part[0]: int(part[1]) for part in (o.removeprefix("-D").split("=") for o in options)}
-    tile, columns = sizes["TILE"], 16 * sizes["VECTORS"]
-    blocks = -(-n // columns), -(-m // (sizes["ROWS"] * sizes["STACK"]))
-    size, group = ((n, m), (tile, tile)) if tiled else (blocks, (1, 1))
+    tile = sizes["TILE"]
+    block = Block(*(sizes[part] for part in ("ROWS", "VECTORS", "STACK")))
+    size, group = ((n, m), (tile, tile)) if tiled else (block.grid(name, m, n), (1, 1))
+    if name == "matmul_packed":
+        b = np.ascontiguousarray(b.T)
     args = engine.from_host(stored), engine.from_host(b), *bias, c, m, n, k, *strides
     engine.program.kernel("matmul", name, options)(size, group, *args)
     return engine.to_host(c)
 
 
 @pytest.mark.parametrize("options", EVERY_OPTIONS)
-@pytest.mark.parametrize("name", ["matmul_tiled", "matmul_blocked"])
+@pytest.mark.parametrize("name", ["matmul_tiled", "matmul_blocked", "matmul_packed"])
 @pytest.mark.parametrize("with_bias", [False, True])
 @given(m=EDGES, n=EDGES, k=DEPTHS)
 def test_a_bias_is_added_once_to_every_row(engine, options, name, with_bias, m, n, k):
@@ -99,7 +101,7 @@ def test_a_bias_is_added_once_to_every_row(engine, options, name, with_bias, m, 
 
 
 @pytest.mark.parametrize("options", EVERY_OPTIONS)
-@pytest.mark.parametrize("name", ["matmul_tiled_add", "matmul_blocked_add"])
+@pytest.mark.parametrize("name", ["matmul_tiled_add", "matmul_packed_add"])
 @given(m=EDGES, n=EDGES, k=DEPTHS)
 def test_a_transposed_product_is_added_to_what_is_there(engine, options, name, m, n, k):
     rng = np.random.default_rng(m * 10000 + n * 100 + k)
@@ -132,21 +134,37 @@ def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
     engine.check_guards()
 
 
+@pytest.mark.parametrize(
+    "m, n, k, tile, parts",
+    [
+        (4096, 4096, 4096, BIG, 1),
+        (4096, 2304, 768, MIDDLE, 1),
+        (768, 768, 4096, BIG, 6),  # few results, a long sum
+        (800, 384, 128, SMALL, 1),  # too little for the chip
+        (32, 50257, 768, SMALL, 1),  # thin: larger tiles would be half empty
+    ],
+)
+def test_the_tile_of_a_gpu_suits_the_product(m, n, k, tile, parts):
+    assert choose_tile(m, n, k, 132) == (tile, parts)
+
+
 def test_small_whole_numbers_give_the_exact_product(any_engine):
     a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     c = any_engine.matmul(any_engine.from_host(a), any_engine.from_host(b))
     np.testing.assert_array_equal(any_engine.to_host(c), [[20, 23, 26, 29], [56, 68, 80, 92]])
 
 
-@pytest.mark.parametrize("name", ["matmul_blocked", "matmul_blocked_add"])
-@given(m=EDGES, n=EDGES | st.sampled_from((48, 80)), k=DEPTHS)
+@pytest.mark.parametrize("name", ["matmul_blocked", "matmul_packed", "matmul_packed_add"])
+@given(m=EDGES, n=EDGES | st.sampled_from((48, 80, 128, 161)), k=DEPTHS)
 def test_blocks_of_any_size_give_the_same_bits(engine, name, m, n, k):
-    """What the timed trial chooses between must not show in any result."""
+    """What the timed trial chooses between must not show in any result, nor must packing."""
     rng = np.random.default_rng(m * 100000 + n * 1000 + k)
     a, b, add = rounded(rng, m, k), rounded(rng, k, n), name.endswith("_add")
     start = rounded(rng, m, n) if add else rounded(rng, n)
     every = [block.options for block in BLOCKS] + EVERY_OPTIONS[1:]
     results = [_run_rung(engine, name, a, b, start, options, add) for options in every]
+    if name == "matmul_packed":
+        results += [_run_rung(engine, "matmul_blocked", a, b, start, OPTIONS, add)]
     assert len({c.tobytes() for c in results}) == 1
 
 

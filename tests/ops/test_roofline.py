@@ -10,13 +10,14 @@ from llmcl.reference.bounds import U
 
 
 @pytest.mark.parametrize("local_size", LOCAL_SIZES)
+@pytest.mark.parametrize(("name", "each"), [("roofline_copy", 4), ("roofline_copy_wide", 8)])
 @given(n=st.integers(1, 200))
-def test_every_whole_vector_is_copied_and_nothing_else(engine, local_size, n):
+def test_every_number_is_copied_and_nothing_else(engine, local_size, name, each, n):
     engine.local_size = local_size
-    x, start, whole = np.arange(n, dtype=np.float32), np.full(n, -1.0), n // 16 * 16
-    y = engine.from_host(start)
-    engine.launch("roofline", "roofline_copy", -(-n // 16), engine.from_host(x), y, n)
-    np.testing.assert_array_equal(engine.to_host(y), np.where(np.arange(n) < whole, x, start))
+    x = np.arange(n, dtype=np.float32)
+    y = engine.from_host(np.full(n, -1.0))
+    engine.launch("roofline", name, -(-n // each), engine.from_host(x), y, n)
+    np.testing.assert_array_equal(engine.to_host(y), x)
     engine.check_guards()
 
 

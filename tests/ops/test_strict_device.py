@@ -37,7 +37,8 @@ for case in make_cases(np.random.default_rng(2), Sizes(B=1, T=67, H=1, d=4, V=5,
         found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
 counts = engine.to_host(engine.pair_counts(engine.from_host(np.zeros(40, np.int32)), 3))
 found.append(("one pair again and again", bool(counts[0, 0] == 39), ""))
-engine.launch("roofline", "roofline_copy", 3, engine.zeros((41,)), engine.empty((41,)), 41)
+for name, items in (("roofline_copy", 11), ("roofline_copy_wide", 6)):
+    engine.launch("roofline", name, items, engine.zeros((41,)), engine.empty((41,)), 41)
 engine.launch("roofline", "roofline_arithmetic", 5, engine.empty((5,)), 5, 3, 0.5)
 print(json.dumps(found))
 """
