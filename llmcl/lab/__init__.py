@@ -21,15 +21,17 @@ from .items import (
 )
 from .kernel_exercises import build, kernel_exercise
 from .kernels import show_kernel
+from .models import checkpoint, keep_checkpoint
 from .pictures import COLORS, explore, figure, show
 from .questions import predict, quiz, reveal
 from .session import folder, keep, kept, start, summary
 from .viewer import gaps, touch_counts, view_items
 
 __all__ = [
-    "COLORS", "CheckFailed", "atomic_inc", "build", "cells", "check", "device_answer", "exercise",
-    "explore", "explore_pieces", "figure", "folder", "gaps", "get_global_id", "get_global_size",
-    "get_group_id", "get_local_id", "get_local_size", "get_num_groups", "heat", "keep", "kept",
-    "kernel_exercise", "local", "predict", "quiz", "reveal", "run_broken", "run_items", "show",
-    "show_broken", "show_kernel", "show_pieces", "start", "summary", "touch_counts", "view_items",
+    "COLORS", "CheckFailed", "atomic_inc", "build", "cells", "check", "checkpoint",
+    "device_answer", "exercise", "explore", "explore_pieces", "figure", "folder", "gaps",
+    "get_global_id", "get_global_size", "get_group_id", "get_local_id", "get_local_size",
+    "get_num_groups", "heat", "keep", "keep_checkpoint", "kept", "kernel_exercise", "local",
+    "predict", "quiz", "reveal", "run_broken", "run_items", "show", "show_broken", "show_kernel",
+    "show_pieces", "start", "summary", "touch_counts", "view_items",
 ]  # fmt: skip

@@ -107,6 +107,7 @@ def difference(got, wanted, tolerance: float) -> str:
     if not _numeric(got):
         return _unequal(got, wanted)
     a, b = np.asarray(got), np.asarray(wanted)
+    a, b = (v.astype(int) if v.dtype.kind == "b" else v for v in (a, b))  # True - False is refused
     if a.shape != b.shape:
         return f"returns the shape {a.shape}, expected {b.shape}"
     if not b.size:

@@ -36,7 +36,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of fault at one line, and the first work-item that made it."""
+    """One kind of fault at one line, and the first work-item (at a barrier: group) that made it."""
 
     kind: str
     line: int
@@ -44,7 +44,8 @@ class Finding:
     item: str
 
     def __str__(self) -> str:
-        return f"{self.kind}, work-item {self.item}, line {self.line}: {self.source}"
+        who = "group" if self.kind == _KINDS["Work-group divergence"] else "work-item"
+        return f"{self.kind}, {who} {self.item}, line {self.line}: {self.source}"
 
 
 @dataclass(frozen=True)
