@@ -51,4 +51,3 @@ def ship(run: str | Path) -> None:
         stored = load_checkpoint(Path(run) / f"{stage}.safetensors")
         path = SHIPPED / f"{lesson}.gguf"
         write_gguf(path, stored.config, stored.weights, stored.tokenizer, "Q8_0")
-

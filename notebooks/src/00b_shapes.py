@@ -198,7 +198,8 @@ print("✓ no error, and sixteen numbers instead of four")
 # ## Reshape, or transpose?
 #
 # In memory there are no rows. There is one long line, row after row. A **reshape** cuts the same
-# line at other places. A **transpose** turns the table: rows become columns, and the numbers move.
+# line at other places. A **transpose** turns the table: rows become columns, and the line gets
+# another order. (NumPy puts that off until somebody reads the line; a kernel reads it at once.)
 
 # %%
 table = np.arange(6).reshape(2, 3)
@@ -264,7 +265,7 @@ except lab.CheckFailed:
 #
 # <details><summary>Hint</summary>
 #
-# The numbers have to move. Which of the two words above does that?
+# The line has to get another order. Which of the two words above does that?
 #
 # </details>
 
@@ -313,7 +314,7 @@ print("✓ one number for each of ten words")
 # | product | (m, k) @ (k, n) → (m, n): the middle agrees and disappears |
 # | broadcasting | aligned at the right; what is missing or 1 is repeated |
 # | reshape | the same line of numbers, cut elsewhere |
-# | transpose | the numbers move: (T, C) → (C, T) |
+# | transpose | the line in another order: (T, C) → (C, T) |
 # | test | odd, not square, all numbers different |
 #
 # Three questions to keep it.

@@ -89,7 +89,7 @@ QUESTIONS = {
     "00b.q2": Question("B", {
         "A": "reshape never moves a number: it cuts the same line into other rows",
         "B": "the line of numbers is the same before and after a reshape",
-        "C": "it is the transpose that changes which number has which neighbours",
+        "C": "it is the transpose that gives a number other neighbours",
     }),
     "00b.q3": Question("A", {
         "A": "each row gets the same bias; a bias is one number for each channel",
