@@ -37,6 +37,8 @@ __kernel void adamw(__global float *restrict w, __global const float *restrict g
 typedef float8 float8u __attribute__((aligned(4)));      // may start at any float
 #define AT8(p) (*(__global float8u *)(p))
 
+// The hint says that the work is in vectors already: without it Intel's compiler packs work-items too.
+__attribute__((vec_type_hint(float8)))
 __kernel void adamw_wide(__global float *restrict w, __global const float *restrict grad,
                          __global float *restrict m, __global float *restrict v,
                          __global const float *restrict status,

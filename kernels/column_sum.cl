@@ -14,6 +14,8 @@ __kernel void column_sum(__global const float *restrict x,     // (rows, n)
 // One work-item, eight columns at a time; fewer than eight go one by one. The version for CPUs.
 typedef float8 float8u __attribute__((aligned(4)));      // may start at any float
 
+// The hint says that the work is in vectors already: without it Intel's compiler packs work-items too.
+__attribute__((vec_type_hint(float8)))
 __kernel void column_sum_wide(__global const float *restrict x,     // (rows, n)
                               __global float *restrict sum,         // (n), added to
                               const int rows, const int n)

@@ -107,6 +107,8 @@ float sum8(float8 x)
     return (a.x + a.z) + (a.y + a.w);
 }
 
+// The hint says that the work is in vectors already: without it Intel's compiler packs work-items too.
+__attribute__((vec_type_hint(float8)))
 __kernel void layer_norm_forward_wide(__global const float *restrict x,      // (rows, C)
                                       __global const float *restrict gamma,  // (C)
                                       __global const float *restrict beta,   // (C)
@@ -143,6 +145,7 @@ __kernel void layer_norm_forward_wide(__global const float *restrict x,      // 
     rstd[row] = r;
 }
 
+__attribute__((vec_type_hint(float8)))
 __kernel void layer_norm_backward_input_wide(__global const float *restrict x,      // (rows, C)
                                              __global const float *restrict gamma,  // (C)
                                              __global const float *restrict mean,   // (rows)
@@ -181,6 +184,7 @@ __kernel void layer_norm_backward_input_wide(__global const float *restrict x,  
 }
 
 // One work-item, eight channels: it adds down the rows. Fewer than eight go one by one.
+__attribute__((vec_type_hint(float8)))
 __kernel void layer_norm_backward_parameters_wide(__global const float *restrict x,     // (rows, C)
                                                   __global const float *restrict mean,  // (rows)
                                                   __global const float *restrict rstd,  // (rows)

@@ -31,6 +31,7 @@ PRODUCTS = ((800, 128, 384), (800, 512, 128), (800, 128, 512), (512, 512, 512)) 
 KINDS = {"a b": (False, False), "a b^T": (False, True), "a^T b": (True, False)}
 BATCH, TIME = 25, 32
 COPIES = 10  # in one measurement, so that a launch's own time does not count
+REST = 0.2  # seconds before a turn, in which the other's threads fall asleep
 CONTEXTS = WIDTHS = (64, 128, 256, 512, 1024)
 
 
@@ -108,7 +109,7 @@ def products(engine) -> list[Result]:
                 for _ in range(COPIES):
                     (a.T if left else a) @ (b.T if right else b)
 
-            times = compare(ours, theirs, 3.0, rest=0.1)
+            times = compare(ours, theirs, 4.0, rest=REST)
             what, work = f"{m}x{k}x{n} {kind}", COPIES * 2e-9 * m * n * k
             results.append(Result(what, "NumPy", *times, work, "GFLOP/s"))
     return results
@@ -148,7 +149,8 @@ def training_steps(engine) -> list[Result]:
             peers[f"PyTorch eager, {kind}"] = make_torch_step(config, ids, kind)
         ours = make_step(engine, config, ids)
         what = f"training step, {n_layers} block{'s' * (n_layers > 1)}"
-        results += [Result(what, peer, *compare(ours, step)) for peer, step in peers.items()]
+        for peer, step in peers.items():
+            results.append(Result(what, peer, *compare(ours, step, 12.0, rest=REST)))
     return results
 
 
