@@ -70,8 +70,8 @@ def compare(
 ) -> tuple[float, float]:
     """The median times of two functions that take turns for about `seconds`, warm.
 
-    rest: seconds to wait before each turn, which then begins with an unmeasured run, so that threads
-    that one of the two leaves awake do not take a core from the other.
+    rest: seconds to wait before each turn, which then begins with an unmeasured run, so that
+    threads that one of the two leaves awake do not take a core from the other.
     """
     for function in (ours, theirs, ours, theirs):
         function()
