@@ -57,7 +57,7 @@ def compare(got, want, bound) -> Comparison:
         return Comparison(False, nan, nan, got.shape, nan, nan)
     allowed = np.broadcast_to(np.nan_to_num(np.asarray(bound, np.float64)), want.shape)
     with np.errstate(invalid="ignore"):
-        error = np.abs(got - want)
+        error = np.asarray(np.abs(got - want))  # of two single numbers too
     error[np.isnan(got) & np.isnan(want)] = 0  # a NaN is right only where NaN is expected
     fails = ~(error <= allowed)
     badness = np.where(fails, np.inf, error / np.maximum(allowed, 1e-300))
