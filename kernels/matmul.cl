@@ -127,21 +127,18 @@ typedef float8 float8u __attribute__((aligned(4)));
 #define DEPTH 256
 #endif
 
-// The first `count` numbers of x, and zeros behind them; and the way back.
-float16 some_of(__global const float *x, const int count)
+// The first `count` numbers of x into y, zeros behind them; and the way back. Vectors go by
+// pointer: how a function takes one by value depends on the processor.
+void load_some(__global const float *x, float16 *y, const int count)
 {
-    float16 y = 0.0f;
-    for (int i = 0; i < min(count, 16); ++i) ((float *)&y)[i] = x[i];
-    return y;
+    *y = 0.0f;
+    for (int i = 0; i < min(count, 16); ++i) ((float *)y)[i] = x[i];
 }
 
-void store_some(__global float *x, float16 y, const int count)
+void store_some(__global float *x, const float16 *y, const int count)
 {
-    for (int i = 0; i < min(count, 16); ++i) x[i] = ((const float *)&y)[i];
+    for (int i = 0; i < min(count, 16); ++i) x[i] = ((const float *)y)[i];
 }
-
-#define LOAD(x, v) (cols < COLUMNS ? some_of((x) + 16 * (v), cols - 16 * (v)) \
-                                   : *(__global const float16u *)((x) + 16 * (v)))
 
 // Adds `steps` steps of the sum to one block. The pointers show the first number that is meant;
 // a_row, a_col and b_row are strides, so one text serves a matrix, its transpose and a packed copy.
@@ -160,8 +157,13 @@ void NAME(A const float *restrict a, const int a_row, const int a_col,          
         const int row = min(r, rows - 1);                                                          \
         at[r] = row * a_row;                                                                       \
         _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) {                                      \
-            sum[r][v] = bias ? LOAD(bias, v) : 0.0f;                                               \
-            if (plus) sum[r][v] += LOAD(plus + row * n, v);                                        \
+            float16 some = 0.0f;                                                                   \
+            if (bias && cols < COLUMNS) load_some(bias + 16 * v, &some, cols - 16 * v);            \
+            else if (bias) some = *(__global const float16u *)(bias + 16 * v);                     \
+            sum[r][v] = some;                                                                      \
+            if (plus && cols < COLUMNS) load_some(plus + row * n + 16 * v, &some, cols - 16 * v);  \
+            else if (plus) some = *(__global const float16u *)(plus + row * n + 16 * v);           \
+            if (plus) sum[r][v] += some;                                                           \
         }                                                                                          \
     }                                                                                              \
     for (int p = 0; p < steps; ++p) {                                                              \
@@ -174,11 +176,11 @@ void NAME(A const float *restrict a, const int a_row, const int a_col,          
         }                                                                                          \
     }                                                                                              \
     _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                             \
-        if (r >= rows) break;                                                                      \
         _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) {                                      \
             __global float *to = c + r * n + 16 * v;                                               \
-            if (cols < COLUMNS) store_some(to, sum[r][v], cols - 16 * v);                          \
-            else *(__global float16u *)to = sum[r][v];                                             \
+            const float16 some = sum[r][v];                                                        \
+            if (r < rows && cols < COLUMNS) store_some(to, &some, cols - 16 * v);                  \
+            else if (r < rows) *(__global float16u *)to = some;                                    \
         }                                                                                          \
     }                                                                                              \
 }
