@@ -39,8 +39,11 @@ class Comparison:
     where: tuple[int, ...]
     got: float
     want: float
+    expected: tuple[int, ...] | None = None  # the shape, where it is another one than got
 
     def __str__(self) -> str:
+        if self.expected is not None:
+            return f"the shape is {self.where}, expected {self.expected}"
         if self.ok:
             return f"error {self.error:.1e} below its bound {self.bound:.1e} at {self.where}"
         return (
@@ -54,7 +57,7 @@ def compare(got, want, bound) -> Comparison:
     got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
     if got.shape != want.shape:
         nan = float("nan")
-        return Comparison(False, nan, nan, got.shape, nan, nan)
+        return Comparison(False, nan, nan, got.shape, nan, nan, want.shape)
     allowed = np.broadcast_to(np.nan_to_num(np.asarray(bound, np.float64)), want.shape)
     with np.errstate(invalid="ignore"):
         error = np.asarray(np.abs(got - want))  # of two single numbers too

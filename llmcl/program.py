@@ -295,7 +295,8 @@ class Program:
 
     def _build(self, text, title, options):
         try:
-            flags = ["-cl-std=CL1.2", *self.options, *options]
+            # PoCL writes a line to standard error when there are warnings; -w is for none.
+            flags = ["-cl-std=CL1.2", "-w", *self.options, *options]
             handles = [self.device.info.handle]
             return cl.Program(self.device.context, text).build(options=flags, devices=handles)
         except cl.RuntimeError as error:

@@ -48,7 +48,9 @@ def test_what_is_no_number_only_passes_where_none_is_expected():
 
 def test_another_shape_is_never_right():
     assert not compare(np.zeros((2, 3)), np.zeros((3, 2)), 1.0).ok
-    assert not compare(np.zeros(1), np.zeros(()), 1.0).ok
+    found = compare(np.zeros(1), np.zeros(()), 1.0)
+    assert not found.ok and str(found) == "the shape is (1,), expected ()"
+    assert compare(np.float64(2.0), 2.0, 0.0).ok  # two single numbers
 
 
 @given(st.integers(0, 2**32 - 1))

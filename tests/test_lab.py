@@ -152,7 +152,7 @@ def test_a_click_on_a_button_is_an_answer(lesson):
     box = questions._buttons("00.q1", LESSON.questions["00.q1"])
     _, buttons, said = box.children
     buttons.value = "B"
-    assert said.value == "✓ B: yes"
+    assert ">✓ B: yes<" in said.value
     assert session.done == {"00.q1": True}
 
 
@@ -164,6 +164,12 @@ def test_a_guess_is_compared_in_words(capsys, guess, words):
     questions.predict("00.2", guess)
     questions.reveal("00.2", 10.0)
     assert words in capsys.readouterr().out.splitlines()[1]
+
+
+@pytest.mark.parametrize("guess", ["five", [1, 2]])
+def test_a_guess_that_is_no_number_is_refused_in_a_sentence(guess):
+    with pytest.raises(LlmclError, match="guess 00.2 is a number"):
+        questions.predict("00.2", guess)
 
 
 # ---- checks ----
@@ -203,12 +209,16 @@ def test_a_slider_changes_the_picture_and_its_words():
         drawn.append(value)
         return bytes([value]), f"at {value} <b>", 640
 
-    slider, view = pictures._slider(frame, [1, 2, 3], 2, "step").children
+    line, view = pictures._slider(frame, [1, 2, 3], 2, "step").children
+    slider, chosen = line.children
+    assert chosen.value == "2"
     before = view.value
     slider.value = 3
+    assert chosen.value == "3"
     assert drawn == [2, 3]
     assert view.value != before
     assert "at 3 &lt;b&gt;" in view.value
+    assert "max-width: 100%" in view.value
 
 
 # ---- kernels ----

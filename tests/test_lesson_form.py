@@ -99,3 +99,11 @@ def test_the_reader_is_asked_something_every_few_cells(lesson):
         assert len(silent) < CELLS_WITHOUT_A_QUESTION, (
             f"ask the reader a question somewhere from {silent[0]} to {silent[-1]}"
         )
+
+
+def test_no_line_of_prose_becomes_a_list_by_accident(lesson):
+    """Markdown takes a line that begins with a plus for a list; ours begin with - or a number."""
+    for cell in written(build.assemble(lesson)):
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```", " ", cell.source, flags=re.DOTALL)
+            assert not re.search(r"^\s*\+ ", text, re.MULTILINE), cell.id

@@ -122,7 +122,8 @@ def _slider(frame: Callable, values: Sequence, first, name: str):
         data, text, width = frame(value)
         alt, source = html.escape(text), base64.b64encode(data).decode("ascii")
         return (
-            f'<img alt="{alt}" width="{width}" src="data:image/png;base64,{source}">'
+            f'<img alt="{alt}" width="{width}" style="max-width: 100%" '
+            f'src="data:image/png;base64,{source}">'
             f"<div><em>{alt}</em></div>"
         )
 
@@ -131,13 +132,25 @@ def _slider(frame: Callable, values: Sequence, first, name: str):
 
 def page_slider(page: Callable, values: Sequence, first, name: str):
     """A slider over values, or (label, value) pairs, with page(value), a piece of HTML, below."""
-    from ipywidgets import HTML, SelectionSlider, VBox
+    from ipywidgets import HTML, HBox, Label, Layout, SelectionSlider, VBox
 
-    slider = SelectionSlider(options=list(values), value=first, description=name)
-    view = HTML(page(first))
+    # The slider's own readout cuts off what is longer than a number, so the label stands behind it.
+    slider = SelectionSlider(
+        options=list(values), value=first, description=name, readout=False,
+        style={"description_width": "initial"}, layout=Layout(width="420px", max_width="100%"),
+    )  # fmt: skip
+    chosen = Label(slider.label)
+    view = HTML(close_lines(page(first)))
 
     def update(change):
-        view.value = page(change["new"])
+        chosen.value = slider.label
+        view.value = close_lines(page(change["new"]))
 
     slider.observe(update, "value")
-    return VBox([slider, view])
+    line = HBox([slider, chosen], layout=Layout(flex_flow="row wrap", align_items="center"))
+    return VBox([line, view])
+
+
+def close_lines(text: str) -> str:
+    """HTML with the line height of prose; a widget would set its lines a button's height apart."""
+    return f'<div style="line-height: 1.5">{text}</div>'

@@ -8,6 +8,7 @@ import html
 from .. import errors
 from . import lessons, session
 from .display import bundle
+from .pictures import close_lines
 
 _guesses: dict[str, float] = {}
 
@@ -48,20 +49,28 @@ def _buttons(number: str, question: lessons.Question):
 
     def choose(change):
         if change["new"]:
-            said.value = html.escape(reply(number, question, change["new"]))
+            said.value = close_lines(html.escape(reply(number, question, change["new"])))
 
     buttons.observe(choose, "value")
     return VBox([label, buttons, said])
 
 
 def predict(number: str, guess: float | None = None) -> None:
-    """Notes a guess that is made before the next cell is run; reveal() compares it."""
+    """Notes a guess that is made before the next cell is run; reveal() compares it.
+
+    Raises LlmclError for what is no number.
+    """
     if guess is None:
         _guesses.pop(number, None)
         print(f"○ guess {number}: none yet; write one into this cell, and run it again")
-    else:
+        return
+    try:
         _guesses[number] = float(guess)
-        print(f"✓ guess {number}: noted")
+    except (TypeError, ValueError):
+        raise errors.LlmclError(
+            f"guess {number} is a number, such as guess=3.5; {guess!r} is none."
+        ) from None
+    print(f"✓ guess {number}: noted")
 
 
 def reveal(number: str, value: float) -> None:

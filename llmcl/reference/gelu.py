@@ -4,7 +4,7 @@ import numpy as np
 
 from .shapes import check_same
 
-ROOT = np.sqrt(2 / np.pi)
+ROOT = float(np.sqrt(2 / np.pi))  # a plain float: float32 stays float32
 CUBE = 0.044715
 
 
