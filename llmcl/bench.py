@@ -32,6 +32,7 @@ KINDS = {"a b": (False, False), "a b^T": (False, True), "a^T b": (True, False)}
 BATCH, TIME = 25, 32
 COPIES = 10  # in one measurement, so that a launch's own time does not count
 REST = 0.2  # seconds before a turn, in which the other's threads fall asleep
+WARM = 0.1  # seconds of runs before those that are measured
 CONTEXTS = WIDTHS = (64, 128, 256, 512, 1024)
 
 
@@ -70,8 +71,9 @@ def compare(
 ) -> tuple[float, float]:
     """The median times of two functions that take turns for about `seconds`, warm.
 
-    rest: seconds to wait before each turn, which then begins with an unmeasured run, so that
-    threads that one of the two leaves awake do not take a core from the other.
+    rest: seconds to wait before each turn, so that threads that one of the two leaves awake do not
+    take a core from the other. A turn then begins with WARM seconds of unmeasured runs, in which
+    the threads wake up and find a core, and goes on with as long a time of measured ones.
     """
     for function in (ours, theirs, ours, theirs):
         function()
@@ -81,11 +83,19 @@ def compare(
         for function, found in zip((ours, theirs), times, strict=True):
             if rest:
                 time.sleep(rest)
-                function()
-            start = time.perf_counter()
-            function()
-            found.append(time.perf_counter() - start)
+                run_for(WARM, function)
+            found += run_for(WARM if rest else 0.0, function)
     return statistics.median(times[0]), statistics.median(times[1])
+
+
+def run_for(seconds: float, function: Callable) -> list[float]:
+    """The times of as many runs as fit into `seconds`; one at least."""
+    times, end = [], time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def products(engine) -> list[Result]:
