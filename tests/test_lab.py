@@ -85,6 +85,11 @@ def test_what_an_outcome_says(function, words):
     assert words in outcome.line
 
 
+def test_letters_may_be_small():
+    task = lessons.Exercise(lambda: "BA", [()], [(lambda: "AB", "Which comes first?")], secret=True)
+    assert exercises.judge(lambda: " ba ", task).state == "right"
+
+
 def test_a_secret_answer_is_not_told():
     task = lessons.Exercise(lambda: "BA", [()], [(lambda: "AB", "Which comes first?")], secret=True)
     assert exercises.judge(lambda: "AB", task).line.endswith("'AB' is not it. Which comes first?")

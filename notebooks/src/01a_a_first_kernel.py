@@ -7,6 +7,7 @@
 #       - platform
 #       - context
 #       - queue
+#       - command queue
 #       - program
 #       - buffer
 #       - launch
@@ -58,7 +59,7 @@ lab.start("01a")
 # %% [markdown] id="idea"
 # ## The idea: take the loop away
 #
-# Here are seven numbers, and seven more. A loop adds them, pair by pair:
+# Here are seven numbers, and seven more. A loop adds them, pair by pair. Does their order matter?
 
 # %%
 ones = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
@@ -104,7 +105,7 @@ print(want, a.dtype, a.nbytes, "bytes")
 from llmcl.lab import get_global_id
 
 def add_item(a, b, c):
-    i = get_global_id(0)
+    i = get_global_id(0)       # 0: the first part of the id; a table will need a second one
     c[i] = a[i] + b[i]
 
 c = np.zeros(7, np.float32)
@@ -116,15 +117,16 @@ assert (c == want).all()
 # group; you choose it. The **global size** is how many there are in all, and it must be made of whole
 # groups. Lesson 01b says what groups are good for.
 #
-# **Exercise 01a.1** · easy · 2 minutes. Seven numbers, groups of 4: how many work-items start?
-# Write your guess in place of `None`. And what will the surplus ones do?
+# **Exercise 01a.1** · easy · 2 minutes. Seven numbers, groups of 4: how many work-items have no
+# number? Write your guess in place of `None`. And what will they do?
 
 # %%
 lab.predict("01a.1", guess=None)
 
 # %%
 run = lab.run_items(add_item, 7, a, b, c, group=4)
-lab.reveal("01a.1", run.size[0])
+lab.reveal("01a.1", run.size[0] - 7)
+print(run.size[0], "work-items for 7 numbers")
 run.report()
 
 # %% [markdown] id="guard"
@@ -173,17 +175,17 @@ __kernel void add(__global const float *a, __global const float *b,
 # | `const int i = get_global_id(0);` | `i = get_global_id(0)` | C wants to know of what kind `i` is; and `;` ends a statement |
 # | `if (i >= n) return;` | `if i >= n: return` | the guard |
 #
-# The star is the unfamiliar part. `float *a` is a **pointer**: it says where numbers begin, and not
-# how many there are. (In C#: an array without `Length`.) Nobody checks `a[i]`. That is why `n` comes
-# along.
+# C's `float` is `float32`; Python's own is `float64`. The star is the unfamiliar part. `float *a` is a
+# **pointer**: it says where numbers begin, not how many there are. (In C#: an array without
+# `Length`.) Nobody checks `a[i]`. That is why `n` comes along.
 
 # %% [markdown] id="device"
 # ### Platform and device
 #
 # Who runs the text? A **platform** is one maker's OpenCL, a driver. It offers one device or more.
 # `choose` takes the device that lesson 00's report marks with a star, and `.info.handle` is what
-# PyOpenCL knows it by. (Some compilers remark on every text, even to say that all went well; the
-# line with `warnings` keeps that quiet.)
+# PyOpenCL knows it by. (Some compilers remark on every text. The line with `warnings` keeps that
+# quiet.)
 
 # %%
 import warnings
@@ -197,8 +199,8 @@ assert isinstance(device, cl.Device)
 
 # %% [markdown] id="device-2"
 # PyOpenCL lists all that there are; the arrow is yours. Without our package you would pick one of
-# them: `cl.get_platforms()[0].get_devices()[0]` is the first of the first platform. Which one that is
-# depends on luck, so look before you pick. Many examples call `cl.create_some_context()` instead. It
+# them: `cl.get_platforms()[0].get_devices()[0]` is the first of the first platform. Which one is that?
+# It depends on luck, so look before you pick. Many examples call `cl.create_some_context()` instead. It
 # may stop and ask a question, which a program at night cannot answer.
 
 # %% tags=["varies"]
@@ -209,8 +211,9 @@ for platform in cl.get_platforms():
 # %% [markdown] id="context"
 # ### Context and queue
 #
-# A **context** is the room in which your buffers and programs live. A **queue** is the line in
-# which your orders to a device wait. It takes them one after the other, while Python goes on.
+# A **context** is the room in which your buffers and programs live. A **queue**, in full a
+# *command queue*, is the line in which your orders to a device wait. It takes them one after the
+# other, while Python goes on.
 
 # %%
 context = cl.Context([device])
@@ -235,7 +238,7 @@ assert add.num_args == 4
 # Of the third, for the result, only the size in bytes is said.
 
 # %%
-flags = cl.mem_flags
+flags = cl.mem_flags           # what the kernel may do with a buffer; | joins two flags
 a_there = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=a)
 b_there = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=b)
 c_there = cl.Buffer(context, flags.WRITE_ONLY, c.nbytes)
@@ -257,7 +260,8 @@ def whole_groups(count, group):
     return (count + group - 1) // group * group
 
 assert whole_groups(7, 4) == 8 and whole_groups(8, 4) == 8
-event = add(queue, (whole_groups(7, 4),), (4,), a_there, b_there, c_there, np.int32(7))
+size = (whole_groups(7, 4),)       # the comma makes it a tuple, of one number
+event = add(queue, size, (4,), a_there, b_there, c_there, np.int32(7))
 
 # %% [markdown] id="back"
 # Maybe nothing is computed yet; the order waits in the queue. The last step fetches the result, and
@@ -469,8 +473,8 @@ row, col, n = 1, 2, 4
 assert line[row * n + col] == prices[row, col]
 
 # %% [markdown] id="product-item"
-# `row * n + col`: skip `row` whole rows of `n` numbers, then go `col` further. That is the **flat
-# index**. Now the work for one element of `c`, which has `m` rows and `n` columns. It is a sum of `k`
+# `row * n + col`: skip `row` whole rows of `n` numbers, then go `col` further. That is the
+# **flat index**. Now the work for one element of `c`, which has `m` rows and `n` columns. It is a sum of `k`
 # terms:
 
 # %%
@@ -490,13 +494,13 @@ lab.run_items(product_item, (2, 4), lists, prices, costs, 2, 4, 3, group=(4, 4))
 assert (costs == lists @ prices).all()
 
 # %% [markdown] id="product-kernel"
-# And the kernel, from the folder `kernels/`:
+# And the kernel, from the folder `kernels/`. What is new in it?
 
 # %%
 lab.show_kernel("matmul", "matmul_naive")
 
 # %% [markdown] id="product-read"
-# It is the same, line for line. Four things are new:
+# Line for line it is the same. New are four things:
 #
 # - `for (int p = 0; p < k; ++p)` is `for p in range(k)`: the start, how long, and `++p`, one more
 #   after each turn. What follows, up to the `;`, is repeated.
@@ -521,7 +525,8 @@ assert matmul.num_args == 6
 
 # %% [markdown] id="product-launch"
 # The launch has two sizes now, one for each id. Both are rounded up, and a group is 4 by 4
-# work-items. (A buffer that is neither `READ_ONLY` nor `WRITE_ONLY` is for both.)
+# work-items. (A buffer that is neither `READ_ONLY` nor `WRITE_ONLY` is for both;
+# `*there` hands over all three.)
 
 # %%
 def product(a, b):
@@ -639,7 +644,7 @@ from llmcl.reference import bounds
 a = rng.normal(size=(37, 29)).astype(np.float32)
 b = rng.normal(size=(29, 53)).astype(np.float32)
 exact_a, exact_b = a.astype(np.float64), b.astype(np.float64)
-bound = bounds.matmul(exact_a, exact_b)[0]
+bound = bounds.matmul(exact_a, exact_b)[0]      # a list, with one bound for each result
 lab.check("matmul_naive on 37 x 29 x 53", product(a, b), exact_a @ exact_b, bound)
 
 # %% [markdown] id="see"
@@ -672,8 +677,8 @@ run = square(product_item)
 lab.view_items(run, by="step")
 
 # %% [markdown] id="see-riddle"
-# **A riddle.** `mystery` is an item that you are not shown. Its result is right, and yet one thing in
-# it is different. Compare its picture with the last one: which array do the four share now?
+# **A riddle.** `mystery` is an item that you are not shown. Its result is right, yet one thing in it
+# differs. Compare its picture with the last one: which array do the four share now?
 
 # %%
 from llmcl.lab.lessons.lesson_01a import mystery
@@ -682,6 +687,8 @@ hidden = square(mystery)
 lab.view_items(hidden, by="step")
 
 # %% [markdown] id="see-question"
+# What differs?
+#
 # - **A** It takes its column from id 0 and its row from id 1.
 # - **B** It goes through the sum backwards.
 # - **C** It reads `b` as if it were turned on its side.
@@ -697,8 +704,7 @@ print("product_item: in a", lab.gaps(run, "a"), "apart, in b", lab.gaps(run, "b"
 print("mystery:      in a", lab.gaps(hidden, "a"), "apart, in b", lab.gaps(hidden, "b"))
 
 # %% [markdown] id="see-after-2"
-# Both are right, and on a graphics card one is several times as fast as the other. Lesson 01b says
-# which, and why.
+# Both are right. On a graphics card one is several times as fast: lesson 01b says which, and why.
 
 # %% [markdown] id="break"
 # ## Break it: no guard
@@ -707,7 +713,7 @@ print("mystery:      in a", lab.gaps(hidden, "a"), "apart, in b", lab.gaps(hidde
 # on two shapes, in groups of 4 by 4, and asks Oclgrind:
 
 # %%
-lab.run_broken("01a.no_guard")
+lab.run_broken("01a.no_guard")      # with a line gone, the lines below it are one up
 
 # %% [markdown] id="break-guard"
 # The check is content both times. Yet 3 rows are no whole group. The work-items of row 3 read past
@@ -760,7 +766,7 @@ cl.enqueue_copy(queue, got, there[2])
 print(x, "+ 0 =", got)
 
 # %% [markdown] id="break-type-2"
-# No error, and nonsense. A buffer is bytes without a type. The kernel took the eight bytes of `1.0`
+# No error, and nonsense. Why? A buffer is bytes without a type. The kernel took the eight bytes of `1.0`
 # for two floats. NumPy can read them so too:
 
 # %%

@@ -110,8 +110,9 @@ assert all(tree_sum(np.arange(n)) == sum(range(n)) for n in range(1, 100))
 print("✓ right for every length from 1 to 99")
 
 # %% [markdown] id="numpy-2"
-# What if `upper` were `width // 2`, rounded down? For 16 numbers nothing changes. For 7, number 6 is
-# never added. Powers of two hide that mistake, as squares did in lesson 01a.
+# What if `upper` were `width // 2`, rounded down? For 16 numbers nothing changes. For 7, NumPy refuses
+# to add four numbers onto three. A kernel refuses nothing: number 6 is left out. Powers of two hide that,
+# as squares did in lesson 01a.
 
 # %% [markdown] id="item"
 # ## One element at a time
@@ -131,7 +132,7 @@ def who(groups, places):
     groups[i] = get_group_id(0)
     places[i] = get_local_id(0)
 
-groups, places = np.zeros((2, 12), np.int32)
+groups, places = np.zeros((2, 12), np.int32)      # two rows, one for each name
 lab.run_items(who, 12, groups, places, group=4).report()
 print("its group:", groups)
 print("its place:", places)
@@ -267,7 +268,7 @@ from llmcl.engine import get_engine
 engine = get_engine()
 mirror = lab.build(engine, mirror_text).mirror
 x, there = np.arange(12, dtype=np.float32), engine.empty((12,))
-mirror((12,), (4,), engine.from_host(x), there, 4 * 4)
+mirror((12,), (4,), engine.from_host(x), there, 4 * 4)      # 4 * 4 bytes for part
 print(engine.to_host(there))
 
 # %% [markdown] id="opencl-limits"
@@ -298,17 +299,18 @@ print("✓ at least 32 KiB, as OpenCL promises")
 #
 # </details>
 #
-# <details><summary>I get 28 instead of 120</summary>
+# <details><summary>It says: data race</summary>
 #
-# 28 is the sum of 0 to 7: the upper half was not there yet when it was added. Where is the barrier
-# behind the line that brings the numbers?
+# Look at the line that it names. Is it the one that brings the numbers? Then the upper half was
+# perhaps not there yet when it was added: where is the barrier behind that line? Is it the one that
+# adds? Then a quick work-item is in the next round while another still adds: where is the barrier in
+# the loop?
 #
 # </details>
 #
 # <details><summary>I get 15 instead of 120</summary>
 #
-# The first work-item ran through all rounds alone. Where is the barrier in the loop? Or is there
-# `=` where `+=` should be?
+# 15 is the last number alone. Is there `=` where `+=` should be?
 #
 # </details>
 #
@@ -362,6 +364,7 @@ def total(x, group):
     """The sum of a line of numbers in two launches: (n) -> (1)."""
     groups = -(-len(x) // group)              # rounded up
     sums, one = engine.empty((groups,)), engine.empty((1,))
+    # A kernel of lab.build rounds its global size up to whole groups by itself.
     group_sum((len(x),), (group,), engine.from_host(x), sums, 4 * group, len(x))
     group_sum((groups,), (groups,), sums, one, 4 * groups, groups)   # a single group
     return engine.to_host(one)
@@ -383,6 +386,7 @@ lab.check("two launches of group_sum", total(x, 48), [exact.sum()], bound)
 # Find your loop in it. What does each work-item do before its first barrier?
 
 # %%
+# In C, a comparison that holds is 1. So stretch is n / groups, rounded up.
 lab.show_kernel("global_norm", "sum_squares_groups")
 
 # %% [markdown] id="check-house-2"
@@ -460,8 +464,7 @@ lab.run_broken("01b.no_barrier")
 
 # %% [markdown] id="break-2"
 # Oclgrind runs one work-item after the other, each up to its next barrier. So work-items 0 to 7 add
-# the upper half before 8 to 15 have written it. What is left is 0 + 1 + … + 7. It also names the
-# fault, the work-item that wrote too late, and its line.
+# the upper half before 8 to 15 have written it. What is left is 0 + 1 + … + 7.
 #
 # Did your device give the right numbers? That is the worse case. A processor's driver often runs one
 # piece of the kernel for the whole group before the next piece, and so the fault stays hidden, until
@@ -563,7 +566,7 @@ print("✓ both are right")
 # Look at neighbours at one moment: their first ids follow each other. First `naive`:
 
 # %%
-lab.view_items(run[naive], ["a", "b"], by="step", start=2)
+lab.view_items(run[naive], ["a", "b"], by="step", start=2)      # the second term: p is 1
 
 # %% [markdown] id="order-3"
 # Now `swapped`. Which matrix do the neighbours share, and how do they lie in the other one?
@@ -649,7 +652,8 @@ print("swapped:", pieces(same), "of a +", pieces(side_by_side), "of b")
 #
 # `swapped` still fetches each row of `a` for every column of `c`. A group can do better: it loads a
 # small square of `a` and one of `b` into local memory, a **tile** each, and all of the group use them.
-# Then come the next two. A tile's side is `T`, and a group is `T` by `T`. Who loads what?
+# Then come the next two. A tile's side is `T`, and a group is `T` by `T`. Who loads what? Each brings
+# one number of `a` from its own row, and one of `b` from its own column.
 
 # %%
 def tiled_item(a, b, c, ta, tb, m, n, k, T):
@@ -681,7 +685,8 @@ assert np.allclose(c, a @ b, atol=1e-5)
 lab.view_items(shared, start=(1, 2))
 
 # %% [markdown] id="tile-count"
-# It brings two numbers of `a` and two of `b`, and uses eight of each. Over all work-items:
+# It brings two numbers of `a` and two of `b`, and uses eight of each: four places, filled twice. Over
+# all work-items:
 
 # %%
 alone = lab.run_items(swapped, (8, 8), a, b, c, 8, 8, 8)
@@ -713,10 +718,10 @@ def tile_steps():
 # %% [markdown] id="speed"
 # ## How fast is it here?
 #
-# `kernels/matmul.cl` begins with all three: `matmul_naive`, `matmul_swapped`, and `matmul_tiled` with
-# tiles of 16 x 16. We take matrices of 1024 x 1024 on a graphics card and 256 x 256 elsewhere. `finish`
-# waits until the device is done; without it, you would time the waiting line. The unit is GFLOP/s, a
-# thousand million additions and multiplications a second.
+# `kernels/matmul.cl` begins with all three; its tiles are 16 x 16. We take matrices of 1024 x 1024 on
+# a graphics card and 256 x 256 elsewhere. `finish` waits until the device is done; without it, you
+# would time the waiting line. The unit is GFLOP/s, a thousand million additions and multiplications a
+# second.
 
 # %%
 import time
@@ -739,7 +744,8 @@ def speed(kernel, *args):
         kernel((size, size), (16, 16), *args)
         engine.queue.finish()
         seconds.append(time.perf_counter() - begin)
-    return 2 * size**3 / min(seconds) / 1e9, engine.to_host(c_there)
+    work = 2 * size**3      # size * size sums of size terms: each is multiplied and added
+    return work / min(seconds) / 1e9, engine.to_host(c_there)
 
 # %% [markdown] id="speed-args"
 # `matmul_tiled` takes more arguments. Each `None` leaves out something for later; the four numbers at
@@ -771,11 +777,11 @@ for name, result in results.items():
 # | `matmul_swapped` | 5,636 |
 # | `matmul_tiled` | 5,792 |
 #
-# Two ids exchanged, and it is more than ten times as fast. The pieces had said about seven: a count
+# Two ids exchanged: more than ten times as fast. The pieces had said about seven: a count
 # tells the direction, a clock tells how far.
 #
 # On two drivers for processors, PoCL and Intel's, the swap changed nothing. Why? A processor runs
-# work-items one by one, or a few at a time. It does not fetch for 32 neighbours at one moment. What
+# work-items one by one, or a few at a time. What
 # counts is the way of a *single* work-item, along a row of `a` and down a column of `b`, and that is
 # the same in both kernels.
 #

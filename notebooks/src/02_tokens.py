@@ -51,7 +51,7 @@ lab.start("02")
 sentence = "The sun warms the land and the sea."
 number_of = {}
 for word in sentence.split():
-    number_of.setdefault(word, len(number_of) + 1)
+    number_of.setdefault(word, len(number_of) + 1)      # only if the word has no number yet
 print(number_of)
 
 # %% [markdown] id="idea-words"
@@ -193,7 +193,7 @@ for text in (sentence, korean):
 
 # %% [markdown] id="bytes-tokenizer"
 # So here is a tokenizer that knows every text there is: one token for each byte. `ByteBPE` with an
-# empty list is one. (The token number 257 is the end token of lesson 00.)
+# empty list is one. (The one beyond the 256 bytes is the end token of lesson 00.)
 
 # %%
 from llmcl.tokenizer import ByteBPE
@@ -317,6 +317,13 @@ print(bytes_only.tokens[left], bytes_only.tokens[right], count_pairs(start, 256)
 #
 # A `for` over the ids steps by one. Here the step is sometimes two. A `while` with your own `i` can
 # do that.
+#
+# </details>
+#
+# <details><summary>I get IndexError</summary>
+#
+# The last id has no right neighbor, so `row[i + 1]` is not there. A slice such as `row[i : i + 2]`
+# takes what there is. It is a list; `tuple(…)` makes it comparable with the pair.
 #
 # </details>
 #
@@ -447,6 +454,13 @@ def encode(text, pairs):
 # %% [markdown] id="encode-order"
 # **Exercise 02.5** · easy · 3 minutes. Two merges were learned: first `n d`, then `a n`. Into which
 # tokens does the word `and` fall? Return them as a list of strings.
+#
+# <details><summary>Hint</summary>
+#
+# Take the merges in the order of the list, not in the order of the letters. After the first one, is
+# there still an `n` that stands alone?
+#
+# </details>
 
 # %%
 @lab.exercise("02.5")
@@ -496,7 +510,8 @@ print(len(tokenizer.encode("<|endoftext|>")), "ordinary tokens")
 # ## One pair at a time
 #
 # Counting is most of the work, so it goes to the device. What is one work-item's job? One place in
-# the row: it looks at its own id and at its right neighbor, and adds 1 in the table.
+# the row: it looks at its own id and at its right neighbor, and adds 1 in the table. `atomic_inc` does
+# the adding; why it is not `+= 1` comes right after.
 
 # %%
 from llmcl.lab import get_global_id
@@ -617,7 +632,8 @@ for name, text in (("English", sentence), ("Korean", korean)):
 # A syllable holds more than a letter, so compare sentences, not characters. With five times as many
 # tokens the model looks back a fifth as far, and works five times as long for the same answer. And it
 # must first learn which three bytes make a syllable. Byte-level BPE loses nothing in any language,
-# and is cheap in those that it was trained on. So let us add four of the 25 sentences in Korean:
+# and is cheap in those that it was trained on. So let us add four of the 25 sentences in Korean. Ours
+# is among them, so this is the best case:
 
 # %%
 more_korean = [
@@ -677,7 +693,7 @@ print("✓ with the rule: the same merges in both orders")
 # %%
 loose = learn(byte_row(sentences), 255)
 found = [piece for piece in spell(loose) if b" " in piece[1:]]
-print(len(found), "tokens have a space inside or at the end:", found[32:35])
+print(len(found), "tokens have a space inside or at the end, such as", found[32:35])
 
 # %% [markdown] id="break-words-see"
 # More than a third of the 255 merges went into such tokens. What does that do to a word?
@@ -727,6 +743,13 @@ lab.run_broken("02.no_atomic")
 #
 # **Exercise 02.6** · medium · 5 minutes. This kernel counts single tokens. Mend it with the smallest
 # change you can find.
+#
+# <details><summary>Hint</summary>
+#
+# The kernel above counts pairs. Which line does there what `+= 1` does here, and what does it want to
+# be told: the number, or its place?
+#
+# </details>
 
 # %%
 counts_text = lab.kernel_exercise("02.6", r"""
@@ -767,7 +790,7 @@ def training():
 
 # %% [markdown] id="extend"
 # **Exercise 02.8** · hard · 8 minutes. Go back to `more_korean`, and take out its first sentence, the
-# one that is measured. Guess first: how many tokens will it have when only *other* sentences were
+# one that is measured, in a new cell. Guess first: how many tokens will it have when only *other* sentences were
 # learned? Then add sentences, in Korean or in a language of yours. What helps more, a larger
 # vocabulary or more text?
 #

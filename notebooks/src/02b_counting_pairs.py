@@ -124,7 +124,7 @@ show_places(inputs, targets)
 # it. Keep it in mind; we will break it. Are you sure that it holds for all sentences?
 
 # %%
-inside = targets[:, :-1] != IGNORED
+inside = targets[:, :-1] != IGNORED     # places with a target that have a right neighbor
 later = targets[:, 1:] != IGNORED
 assert (targets[:, :-1] == inputs[:, 1:])[inside & later].all()
 print("✓ every target is the next input")
@@ -364,7 +364,7 @@ made, axes = lab.figure(
     "about 0.5 to above 5. The new sentences fall at first, to about 3, and then rise to 5.5. A "
     "dotted line on top, at 6.2, is ln V.")
 axes.plot(extras, known, "o-", label="training sentences")
-axes.plot(extras, unknown, "s-.", label="new sentences")
+axes.plot(extras, unknown, "s-", label="new sentences")
 axes.axhline(np.log(V), color="black", linestyle=":", label="ln V")
 axes.set(xscale="log", xlabel="added to every count", ylabel="loss in nats")
 axes.legend()
@@ -373,8 +373,8 @@ lab.show(made)
 # %% [markdown] id="smoothing-read"
 # For the training sentences, any smoothing makes the loss larger. For new ones it helps, until the
 # made-up counts drown the real ones: with 512 columns, an extra of 1 adds 512 to a row that has
-# counted five pairs. So there are two questions, and they have two answers. The dashed line is about
-# the training sentences, so it is made without smoothing.
+# counted five pairs. So there are two questions, and they have two answers. The dashed line
+# of later plots is about the training sentences, so it is made without smoothing.
 
 # %% [markdown] id="break"
 # ## Break it: shift twice
@@ -408,6 +408,7 @@ for name, (x, y) in shifts.items():
 
 # %%
 x, y = shifts["twice"]
+# Smoothed a little: without it, one pair that was never counted makes the mean infinite.
 wrong = mean_loss(shares_of(counts, 0.01), x[y != IGNORED], y[y != IGNORED])
 assert wrong > np.log(V)
 print(f"{wrong:.2f} nats, and ln V is {np.log(V):.2f}")
@@ -471,7 +472,7 @@ def writing():
 
 # %% [markdown] id="extend"
 # **Exercise 02b.6** · hard · 5 minutes. Look back two tokens: count, for each pair, what came third. A
-# table would have V · V rows, so use a Python dictionary. Guess first: what happens to the loss of the
+# table would have V · V rows, so use a Python dictionary, in a new cell. Guess first: what happens to the loss of the
 # training sentences, and what to new ones?
 #
 # <details><summary>What to expect</summary>
@@ -537,7 +538,7 @@ lab.quiz("02b.q4")
 #
 # - **A** It gives shares that sum to 1.
 # - **B** Its weights are found in many small steps.
-# - **C** It has seen other sentences.
+# - **C** It counts three tokens instead of two.
 
 # %%
 lab.quiz("02b.q5")

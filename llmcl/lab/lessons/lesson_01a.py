@@ -81,6 +81,7 @@ __kernel void scale(__global const float *x, __global float *y,
         ("i >= n", "i > n", "Which work-items have no element of their own, and do they leave?"),
         ("factor * x[i]", "factor * i", "Is i the number, or the place where the number is?"),
         ("factor * x[i]", "x[i]", "Where does the factor come in?"),
+        ("factor * x[i]", "factor + x[i]", "Is it plus, or times?"),
         ("y[i] = factor", "y[0] = factor", "Does every work-item write to a place of its own?"),
     ],
 )  # fmt: skip
@@ -130,6 +131,8 @@ __kernel void table(__global const float *x, __global const float *y,
     mistakes=[
         (" || col >= cols", "", "And a work-item whose column lies outside?"),
         ("row >= rows || ", "", "And a work-item whose row lies outside?"),
+        ("row >= rows || col >= cols", "row * cols + col >= rows * cols", "Is a place inside of z "
+         "always the place of this row? Try row 0, column 5, with 5 columns."),
         ("row >= rows || col >= cols", "row > rows || col > cols", "Is there a row with the number "
          "`rows`, when the first one is row 0?"),
     ],
@@ -164,6 +167,8 @@ __kernel void flip(__global const float *x, __global float *y, const int rows, c
         ("y[col * rows + row]", "y[row * cols + col]", "Has anything changed its place?"),
         ("y[col * rows + row]", "y[col * cols + row]", "How long is a row of y?"),
         ("x[row * cols + col]", "x[row * rows + col]", "How long is a row of x?"),
+        ("y[col * rows + row] = x[row * cols + col]", "y[row * cols + col] = x[col * rows + row]",
+         "How long is a row of x, and how long is one of y?"),
         ("    if (row >= rows || col >= cols) return;\n", "", "Which work-items have no element of "
          "their own, and do they leave?"),
         ("row = get_global_id(0)", "row = get_global_id(1)", "Which id counts the rows, and which "
@@ -218,9 +223,12 @@ EXERCISES = {
             (lambda: "DCAFEB", "A kernel is one function of a compiled text. Is it compiled yet?"),
             (lambda: "DCFABE", "Can a result be fetched before the kernel is launched?"),
             (lambda: "DCFEAB", "What is launched, if the kernel is not there yet?"),
+            (lambda: "DCFAE", "And how does the result come back?"),
+            (lambda: "dcfaeb", "The order is right. Are the letters capitals, as in the list?"),
             *(
                 (lambda order=order: order, "One step does not belong. Which one asks a question?")
-                for order in ("GCFAEB", "DGFAEB", "DGCFAEB", "GDCFAEB", "DCGFAEB", "GFAEB")
+                for order in ("GCFAEB", "DGFAEB", "DGCFAEB", "GDCFAEB", "DCGFAEB", "GFAEB",
+                              "DCFAEBG")
             ),
         ],
         secret=True,
@@ -252,6 +260,12 @@ EXERCISES = {
             (lambda terms: len(terms) * U * abs(terms.sum()), "Is the sign taken away before the "
              "sum, or after it?"),
             (lambda terms: len(terms) * U * terms.sum(), "Can an error be negative?"),
+            (lambda terms: (len(terms) - 1) * U * np.abs(terms).sum(), "That holds, too, and is a "
+             "little lower. Which of the two stands above: n, or n - 1?"),
+            (lambda terms: len(terms) * 2 * U * np.abs(terms).sum(), "Is u the gap between two "
+             "neighbours, or half of it?"),
+            (lambda terms: len(terms) / U * np.abs(terms).sum(), "Is u a large number or a small "
+             "one: 2**24, or 2**-24?"),
             (lambda terms: U * np.abs(terms).sum(), "How often is something rounded?"),
             (lambda terms: len(terms) * U, "How large are the totals that are rounded?"),
             (lambda terms: len(terms) * np.abs(terms).sum(), "By which share of itself is a number "

@@ -85,6 +85,8 @@ __kernel void group_sum(__global const float *x, __global float *sums,
         ("width > 1", "width > 2", "Is one number left when the loop ends, or are there two?"),
         ("part[me] += part", "part[me] = part", "Is the upper half added, or does it take the "
          "place of the lower?"),
+        ("if (me == 0) sums[get_group_id(0)] = part[0];", "", "Who of the group writes its "
+         "sum, and where?"),
         ("sums[get_group_id(0)]", "sums[i]", "How many sums are there, and which one is this "
          "group's?"),
         ("me = get_local_id(0)", "me = get_global_id(0)", "How many places does part have, and how "
@@ -229,6 +231,8 @@ __kernel void row_sums(__global const float *x, __global float *sums,
          "to a group?"),
         ("j += get_local_size(0)) own", "++j) own", "Is a number of the row added by more than one "
          "of the group?"),
+        ("int j = me; j < n; j += get_local_size(0)", "int j = 0; j < n; ++j", "Is a number of the "
+         "row added by more than one of the group?"),
         ("int j = me; j", "int j = 0; j", "Do two work-items begin at the same number?"),
         ("    for (int j = me; j < n; j += get_local_size(0)) own += x[row * n + j];\n",
          "    if (me < n) own = x[row * n + me];\n", "What if the row is longer than the group?"),
@@ -270,6 +274,12 @@ EXERCISES = {
              "often is it fetched?"),
             (lambda places: (max(places) - min(places)) // 8 + 1, "Is a piece fetched in which "
              "nobody wants anything?"),
+            (lambda places: max(p // 8 for p in places), "Do you want the last piece's number, or "
+             "how many pieces there are?"),
+            (lambda places: {p // 8 for p in places}, "Those are the pieces. How many are there?"),
+            (lambda places: max(p // 8 for p in places) + 1, "Is a piece fetched in which nobody "
+             "wants anything?"),
+            (lambda places: len(places) // 8, "Do places far from each other lie in one piece?"),
             (lambda places: len({p % 8 for p in places}), "Is it the number of the piece, or the "
              "place inside of it?"),
         ],
@@ -280,6 +290,8 @@ EXERCISES = {
         mistakes=[
             (lambda: "CDABE", "Is the tile whole when the first one adds?"),
             (lambda: "CADEB", "What happens to the tile while another one still reads it?"),
+            (lambda: "cadbe", "The order is right. Are the letters capitals, as in the list?"),
+            (lambda: "CADB", "And where does the sum go?"),
             (lambda: "CABDE", "Is anything loaded between the two barriers?"),
             *(
                 (lambda order=order: order, "One step does not belong. Who would be missed at a "

@@ -91,6 +91,11 @@ def _merge_without_last(row, pair, new):
     return out
 
 
+def _merge_step_by_step(row, pair, new):
+    places = range(len(row) - 1)
+    return [new if tuple(row[i : i + 2]) == tuple(pair) else row[i] for i in places]
+
+
 def _merge_and_keep(row, pair, new):
     out, i = [], 0
     while i < len(row):
@@ -126,6 +131,10 @@ EXERCISES = {
              "Does the dictionary hold `The`, or `the`, or both?"),
             (lambda text, number_of: [number_of.get(w, 1) for w in text.split()],
              "Which number did no word get?"),
+            (lambda text, number_of: [number_of.get(w, "<unk>") for w in text.split()],
+             "Is an id a number or a word? Which number was kept free?"),
+            (lambda text, number_of: [number_of.get(character, 0) for character in text],
+             "A loop over a text goes through its characters. What cuts it into words?"),
             (lambda text, number_of: [number_of.get(w) for w in text.split()],
              "What does `get` return when the word is not there, and how is that changed?"),
         ],
@@ -136,6 +145,7 @@ EXERCISES = {
                ([4, -1, 7, 4], (4, 7), 9), ([1, 2, 1, 1, 2], (1, 2), 9), ([2], (2, 2), 9)],
         mistakes=[
             (_merge_and_keep, "Is the second one of the pair still there?"),
+            (_merge_step_by_step, "Is the second one of the pair still there, and is the last id?"),
             (_merge_without_last, "What becomes of the last id, when nothing stands behind it?"),
             (_merge_from_the_right, "In 5 5 5, which two are met first, coming from the left?"),
             (_merge_once, "Does the pair stand there once, or several times?"),
@@ -153,6 +163,12 @@ EXERCISES = {
              "The last two stand there once each. Which has the lower ids: the newest is highest."),
             (lambda: ["en", "ten", "hen"], "After the first merge, which pair stands there twice?"),
             (lambda: ["en", "hen"], "Is that three merges?"),
+            (lambda: ("en", "hen", "ten"), "A list stands in square brackets. Is yours a tuple?"),
+            *((lambda third=third: ["en", "hen", third],
+               "After two merges, do the two letters of the third still stand there by themselves?")
+              for third in ("te", "th", "he")),
+            *((lambda order=order: order, "Which of the four pairs stands there most often?")
+              for order in (["he", "en", "ten"], ["he", "en", "then"], ["th", "the", "te"])),
             (lambda: ["en", "he", "ten"], "After the first merge, which `e` is still alone?"),
         ],
         secret=True,
@@ -164,6 +180,7 @@ EXERCISES = {
             (lambda: ["an", "d"], "Which of the two merges was learned first?"),
             (lambda: ["and"], "Is there a merge that fuses `a` with `nd`?"),
             (lambda: ["a", "n", "d"], "Does the first merge of the list stand in the word?"),
+            (lambda: ("a", "nd"), "A list stands in square brackets. Is yours a tuple?"),
             (lambda: ["nd", "a"], "Can a merge change the order of the letters?"),
         ],
         secret=True,
@@ -175,6 +192,8 @@ EXERCISES = {
         mistakes=[
             (lambda: "CEAFB", _ORDER),
             (lambda: "EACFB", _ORDER),
+            (lambda: "ECAF", "Is one merge enough?"),
+            (lambda: "ecafb", "The order is right. Are the letters capitals, as in the list?"),
             (lambda: "ECFAB", _ORDER),
             (lambda: "CAFEB", "What are the pairs made of, before there are any merges?"),
             *((lambda order=order: order, _ODD)

@@ -31,6 +31,8 @@ EXERCISES = {
         mistakes=[
             (lambda counts, extra: (counts + extra) / (counts + extra).sum(axis=0),
              "Do the rows sum to 1, or the columns?"),
+            (lambda counts, extra: (counts + extra) / (counts + extra).sum(axis=1),
+             "Without `keepdims=True` the sums lie in a row. Which of them divides which column?"),
             (lambda counts, extra: (counts + extra) / (counts + extra).sum(),
              "Is each row divided by its own sum, or everything by the sum of everything?"),
             (lambda counts, extra: counts / counts.sum(axis=1, keepdims=True),
@@ -57,6 +59,12 @@ EXERCISES = {
              "What comes first, the logarithm of each share, or the mean?"),
             (lambda shares, left, right: -np.log(shares[right, left]).mean(),
              "Which one chooses the row: the token that stands there, or the one that follows?"),
+            (lambda shares, left, right: -np.log(shares[left, right]),
+             "That is the loss at each place. How do they become one number?"),
+            (lambda shares, left, right: -np.log(shares).mean(),
+             "The table has a share for every pair. Which of them belong to the right tokens?"),
+            (lambda shares, left, right: -np.log(shares[left][right]).mean(),
+             "`shares[left][right]` picks rows, then rows of these. What picks single numbers?"),
             (lambda shares, left, right: 1 - shares[left, right].mean(),
              "Is there a logarithm in it?"),
         ],
@@ -68,6 +76,9 @@ EXERCISES = {
             (lambda: "FCADB", _SPOT),
             (lambda: "CAFDB", _SPOT),
             (lambda: "CFDAB", "Which token is looked at, before there is a new one?"),
+            (lambda: "CADFB", _SPOT),
+            (lambda: "CFBAD", _SPOT),
+            (lambda: "cfadb", "The order is right. Are the letters capitals, as in the list?"),
             (lambda: "CFABD", "When is there a reason to stop?"),
             *((lambda order=order: order, _ODD)
               for order in ("ECFADB", "CEFADB", "CFEADB", "CFAEDB", "CFADEB", "CFADBE", "EFADB")),
@@ -90,6 +101,8 @@ EXERCISES = {
              "By how many places are they compared?"),
             (lambda inputs, targets: inputs[1] == targets[0],
              "And at the other places?"),
+            (lambda inputs, targets: list(inputs[1:]) == list(targets),
+             "Which of the two lists is longer now? Which target has no next input?"),
         ],
     ),
 }  # fmt: skip
@@ -119,6 +132,6 @@ QUESTIONS = {
     "02b.q5": Question("B", {
         "A": "softmax gives shares, as counting does; that is where the two are alike",
         "B": "training moves the weights until the loss is small; here one division is enough",
-        "C": "both see the same text; nothing is downloaded",
+        "C": "it counts nothing, and it sees the whole beginning, not two tokens or three",
     }),
 }  # fmt: skip
