@@ -49,6 +49,8 @@ def show_change(broken: lessons.Broken) -> None:
             for name, lines, first, last in (("right", right, i, j), ("broken", wrong, k, m)):
                 for number in range(first, last):
                     print(f"{name:>6} {number + 1:4d}  {lines[number].strip()}")
+                if first == last:
+                    print(f"{name:>6}       (no such line)")
 
 
 def device_answer(number: str, engine) -> None:

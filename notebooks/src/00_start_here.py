@@ -7,6 +7,7 @@
 #       - device
 #       - OpenCL
 #       - engine
+#       - host
 #       - token
 #       - tokenizer
 #       - batch
@@ -52,7 +53,7 @@
 #       - llmcl.resources.data_dir
 #       - llmcl.tokenizer.ByteBPE
 #       - llmcl.verify.verify
-#     minutes: {core: 30, full: 45}
+#     minutes: {core: 35, full: 50}
 # ---
 
 # %% [markdown] id="promise"
@@ -66,15 +67,38 @@
 # |---|---|
 # | **After this you can** | take a text to a GGUF file and name the stages; read the device report; say what a check tells you and what happens to an empty exercise |
 # | **You need** | some Python; no OpenCL, no graphics card |
-# | **Time** | 30 minutes; 45 with the exercises |
-# | **New words** | device, engine, token, batch, weights, softmax, kernel, work-item, check, loss, gradient, GGUF |
+# | **Time** | 35 minutes; 50 with the exercises |
+# | **New words** | device, engine, host, token, tokenizer, batch, weights, score, softmax, kernel, work-item, bound, check, loss, gradient, optimizer, GGUF |
 
 # %% [markdown] id="notebooks"
 # ## How this page works
 #
 # A notebook is text with cells of code in between. Click a cell and press **Shift+Enter**: it runs,
-# prints below itself, and hands you the next one. Go from top to bottom; later cells use what
-# earlier ones made. If you get lost, choose *Kernel → Restart Kernel and Run All Cells* in the menu.
+# prints below itself, and hands you the next one. While it runs, `[*]` stands at its left. What you
+# see below the cells now was stored when the page was made; running a cell prints it anew.
+#
+# Go from top to bottom; later cells use what earlier ones made. If you get lost, choose *Kernel →
+# Restart Kernel and Run All Cells* in the menu. (That *Kernel* is the Python behind this page. It has
+# nothing to do with the kernels of OpenCL further down.)
+#
+# <details><summary>New to Python or NumPy? The signs in this lesson</summary>
+#
+# | Python | in C#, or in words |
+# |---|---|
+# | `a[1:]`, `a[:-1]` | `a[1..]`, `a[..^1]`: all but the first, all but the last |
+# | `a[-1:]` | `a[^1..]`: only the last one, still as a list |
+# | `zip(a, b)` | `a.Zip(b)`: walks along both, pair by pair |
+# | `[*a, x]` | `[..a, x]` |
+# | `f"{x:>6}"`, `f"{x!r}"` | `$"{x,6}"`; the second puts quotes around a text |
+# | `@name` above a function | not only a mark: the function is handed to `name`, which may try it and replace it |
+# | `assert a` | stops with an error if `a` is not true |
+# | `a / b`, `np.exp(a)` | with NumPy's tables: element by element |
+# | `x[row]` | one row of a table |
+# | `x.max(axis=-1)` | the largest along the last axis, so one number for each row |
+# | `keepdims=True` | keeps these as a column, so that each meets its own row in `x - …` and `e / …` |
+# | `x.astype(np.float32)` | the same numbers, stored in another type |
+#
+# </details>
 
 # %%
 from llmcl import lab
@@ -84,9 +108,9 @@ lab.start("00")
 # %% [markdown] id="entry"
 # ## Four questions first
 #
-# They are not a test of you. They tell which warm-up lesson would save you trouble later. Press a
-# button; or, if you see none, write the letter into the cell, as in `lab.quiz("00.e1", "A")`, and
-# run it.
+# They are not a test of you. They tell which warm-up lesson would save you trouble later. Run the
+# cell below a question, and press the button of your answer. If no buttons come, write the letter
+# into the cell, as in `lab.quiz("00.e1", "A")`, and run it again.
 #
 # **e1.** In C, `7` and `2` are whole numbers (`int`). What is `7 / 2`?
 #
@@ -120,12 +144,12 @@ lab.quiz("00.e2")
 lab.quiz("00.e3")
 
 # %% [markdown] id="entry-4"
-# **e4.** `y = x * x`, and `x` is 3. If `x` grows by a little, by about how many times that little
-# does `y` grow?
+# **e4.** `y = x * x`, and `x` is 3. Now `x` grows by a little, by 0.001. By about how much does `y`
+# grow?
 #
-# - **A** 3 times
-# - **B** 6 times
-# - **C** 9 times
+# - **A** 0.003
+# - **B** 0.006
+# - **C** 0.009
 
 # %%
 lab.quiz("00.e4")
@@ -138,7 +162,8 @@ lab.quiz("00.e4")
 # ## Who does the computing?
 #
 # Training a model means multiplying many numbers. **OpenCL** lets one program do that on graphics
-# cards and processors of any maker. Whatever runs it is called a **device**. Which ones do you have?
+# cards and processors of many makers. Whatever runs it is called a **device**. Which ones do you
+# have?
 
 # %% tags=["varies"]
 from llmcl import doctor
@@ -148,17 +173,30 @@ print(doctor.text(doctor.report()))
 # %% [markdown] id="device-read"
 # How to read this report:
 #
-# - The lines at the top name versions and folders. Copy the whole report when you ask for help.
-# - Each numbered line is a device, the best one first. `works` means more than "is there": a small
-#   program was built for it, run, and its result compared.
-# - The star marks the one that these lessons use; the last line says why. The environment variable
-#   `LLMCL_DEVICE` picks another, by its number or by a part of its name.
-# - The **Oclgrind Simulator** is not for speed. It is the strict device: it reports mistakes that
-#   others let pass. You meet it in lesson 01a.
+# - The lines at the top name versions and folders. `not there` among them is no fault. Copy the whole
+#   report when you ask for help.
+# - Each numbered line is a device, the best one first. `[cpu]` is your processor, which serves as a
+#   device too. `works` means more than "is there": a small program was built for it, run, and its
+#   result compared.
+# - Below it stand its driver and its size. Lesson 01b explains groups and local memory.
+# - The star marks the device that these lessons use; the last line says why it was chosen.
+# - The **Oclgrind Simulator**, if it is there, is not for speed. It is the strict device: it reports
+#   mistakes that others let pass. You meet it in lesson 01a.
 #
-# And if there is none? Then the report says what to install, and `LLMCL_DEVICE=numpy` lets you go
-# on with NumPy, which these lessons call the second **engine**. An engine is whatever computes:
-# both take the same commands and must give the same answers.
+# And if there is none at all? Then the report says what to install. Until then, you can go on with
+# NumPy.
+#
+# <details><summary>How to pick another device, or NumPy</summary>
+#
+# Put a new cell at the top of the page, with `%env LLMCL_DEVICE=1`, where `1` stands for the device's
+# number in the report or a part of its name; or with `%env LLMCL_DEVICE=numpy`. Then restart and run
+# all cells. (The environment variable `LLMCL_DEVICE`, set before Jupyter starts, does the same.)
+#
+# </details>
+#
+# Whatever computes, OpenCL or NumPy, is called an **engine** here. Both engines take the same
+# commands and must give the same answers, up to rounding. The program that gives the commands is the
+# **host**: that is Python. So `from_host` copies numbers to the device, and `to_host` fetches them.
 
 # %%
 from llmcl.engine import get_engine
@@ -208,7 +246,8 @@ print("\n".join(sentences))
 #
 # A model computes with numbers, so text becomes numbers first. A **token** is a piece of text that
 # has one. The **tokenizer** learns its pieces from the data: what stands together often becomes one
-# piece.
+# piece. Here there may be 320 of them. 256 are the single bytes; the others are learned. Lesson 02
+# does that by hand.
 
 # %%
 from llmcl.tokenizer import ByteBPE
@@ -222,8 +261,9 @@ print("|".join(tokenizer.decode([i]) for i in ids))
 # The second line shows the pieces. The space belongs to the word behind it. Frequent words are
 # whole, rare ones lie in parts.
 #
-# Why not one number for each word? Because then a word that the data lack would have none. These
-# pieces are made of bytes, and every text in every language is bytes. So nothing is ever lost:
+# Why not one number for each word? Because then a word that the data lack would have none. But every
+# text in every language is made of bytes, and each byte is a piece. So nothing is ever lost, not even
+# in Korean, where `태양` is the sun:
 
 # %%
 for text in (sentence, "A zebra? ¡Olé!", "태양"):
@@ -248,7 +288,7 @@ print("✓ three texts came back as they were")
 #
 # <details><summary>I am stuck: give me lines to choose from</summary>
 #
-# Two of these three belong into the answer, in one `return`: `ids[1:]`, `ids[:]`, `ids[:-1]`.
+# Two of these three belong in the answer, in one `return`: `ids[1:]`, `ids[:]`, `ids[:-1]`.
 #
 # </details>
 
@@ -265,7 +305,8 @@ def inputs_and_targets(ids):
 # below get a **reference** in its place, which is right. `✗` says what is wrong, with a guess at
 # why. `✓` means that your own function is used from here on.
 #
-# The next cell puts one more token behind the sentence. It says: here the text ends.
+# The next cell puts one more token behind the sentence. It says: here the text ends. It is no text
+# itself, so the cell prints its name.
 
 # %%
 seen, wanted = inputs_and_targets([*ids, tokenizer.end_id])
@@ -292,8 +333,9 @@ print(f"{inputs.shape[0]} rows of {inputs.shape[1]} tokens, {places} places with
 # ## Stage 4: the model
 #
 # The model is a long formula with many numbers in it, its **weights**. They begin as random
-# numbers. Training changes them. The names in `Config` say how large the formula is; `d_model`, for
-# one, is how many numbers stand for a token. Lessons 03 to 07 build it, piece by piece.
+# numbers, with `seed=1` the same ones for everybody. Training changes them. The names in `Config` say
+# how large the formula is; `d_model`, for one, is how many numbers stand for a token. Lessons 03 to
+# 07 build it, piece by piece.
 
 # %%
 from llmcl.config import Config
@@ -348,6 +390,7 @@ shares = np.empty((37, 53))
 for row in rng.permutation(37):
     one_row(row, x, shares)
 assert np.allclose(shares, softmax(x))
+print("✓ 37 helpers in a shuffled order give the same shares")
 
 # %% [markdown] id="kernel"
 # OpenCL's word for the helper is **work-item**, and for the function that each of them runs,
@@ -378,7 +421,7 @@ lab.show_kernel("softmax", "softmax_forward")
 from llmcl.reference import bounds
 
 exact = x.astype(np.float64)
-bound = bounds.softmax(exact)[0]
+bound = bounds.softmax(exact)[0]  # a list: one bound for each result
 got = engine.to_host(engine.softmax(engine.from_host(x)))
 lab.check("softmax", got, softmax(exact), bound)
 
@@ -403,22 +446,43 @@ lab.check("wrong softmax on 4 x 4 ones", wrong_softmax(ones), softmax(ones), 1e-
 # %%
 try:
     lab.check("wrong softmax on 37 x 53", wrong_softmax(exact), softmax(exact), bound)
-except lab.CheckFailed:
-    print("✗ wrong softmax on 37 x 53: the check found it")
+except lab.CheckFailed as error:
+    print(error)
+
+# %% [markdown] id="break-read"
+# That is what a failed check tells you: the first wrong place, (row, column); what stands there; what
+# should; its error, and its bound. `6.2e-08` means 0.000000062. The error is many thousand times
+# larger. Without `try`, the page would stop here.
 
 # %% [markdown] id="loss"
 # ## How wrong is the model?
 #
-# Look at one place. The right token has a share, say 0.5. The **loss** there is minus the logarithm
-# of that share: 0 if the share is 1, and the larger the smaller the share is. The model's loss is
-# the mean over all places.
+# Look at one place. The right token has some share. The **loss** there is minus the logarithm of that
+# share (the natural one, `np.log`):
+
+# %%
+for share in (1.0, 0.5, 0.1, 0.01):
+    print(f"share {share:<4} → loss {0 - np.log(share):.2f}")
+
+# %% [markdown] id="loss-after"
+# A share of 1 costs nothing. The smaller the share of the right token, the larger the loss. The
+# model's loss is the mean over all places.
 #
 # **Exercise 00.2** · easy · 2 minutes. The model has learned nothing yet, so to it all tokens are
-# about equally likely. What will its loss be? Write your guess into the cell in place of `None`.
+# about equally likely. What will its loss be? Write your guess into the cell in place of `None`,
+# and run both cells.
 #
 # <details><summary>Hint</summary>
 #
-# With V tokens, each has the share 1/V, and minus the logarithm of 1/V is the logarithm of V.
+# With V tokens, each has the share 1/V, and minus the logarithm of 1/V is the logarithm of V. What
+# is V here? It stands in stage 2.
+#
+# </details>
+#
+# <details><summary>My guess was far off</summary>
+#
+# 0 would be a model that is sure of the right token each time. 320 is V, not its logarithm. And
+# the logarithm of base 10 or 2 is another number than the natural one.
 #
 # </details>
 
@@ -429,7 +493,8 @@ lab.predict("00.2", guess=None)
 first_loss = float(engine.to_host(model.loss(inputs, targets))[0])
 lab.reveal("00.2", first_loss)
 assert abs(first_loss - np.log(tokenizer.vocab_size)) < 0.3
-print("✓ the first loss is near the logarithm of the number of tokens")
+log_v = np.log(tokenizer.vocab_size)
+print(f"✓ it is near the logarithm of {tokenizer.vocab_size} tokens, {log_v:.1f}")
 
 # %% [markdown] id="training"
 # ## Stage 5: training
@@ -439,9 +504,12 @@ print("✓ the first loss is near the logarithm of the number of tokens")
 # 1. `loss` measures how wrong the model is on the batch.
 # 2. `backward` finds, for every weight, whether a bit more of it would make the loss larger or
 #    smaller, and by how much. These numbers are the **gradient**.
-# 3. The **optimizer** moves every weight a little, against its gradient.
+# 3. The **optimizer** moves every weight a little, against its gradient; `rate` says how far. (It
+#    looks at the loss too: if that is no number any more, it changes nothing.) This one is called
+#    `AdamW`; lesson 09 builds it.
 #
-# Every second step we also listen: how does the model go on from `The sun`?
+# Every second step we also listen: how does the model go on from `The sun`? Stage 6 says how it
+# writes.
 
 # %%
 from llmcl.generate import generate
@@ -471,8 +539,8 @@ print("✓ the loss fell to less than a twentieth")
 # %% [markdown] id="see"
 # ## See it
 #
-# The curve is the loss. Move the slider, with the mouse or with the arrow keys, and read what the
-# model said at that step. When does it find the first right word? When the last?
+# The curve is the loss. Run the cell, then move the slider, with the mouse or with the arrow keys,
+# and read what the model said at that step. When does it find the first right word? When the last?
 
 # %%
 def draw(axes, step):
@@ -493,7 +561,8 @@ lab.explore(draw, list(heard), words_for, start=60)
 # scores, the token with the largest one is put behind the text, and the longer text goes in again,
 # until the end token comes.
 #
-# Does it know all five? Each is asked with the shortest beginning that no other sentence has.
+# Does it know all five? Each is asked with its first two words, or more, if another sentence begins
+# with the same ones.
 
 # %%
 from llmcl.data import recall_prompts
@@ -516,7 +585,7 @@ write_gguf(path, config, model.weights(), tokenizer, dtype="Q8_0")
 print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 # %% [markdown] id="q8"
-# `Q8_0` stores each weight in a little more than one byte instead of four. That loses some of its
+# `Q8_0` stores most weights in a little more than one byte instead of four. That loses some of their
 # digits. Is the text still the same? The next cell trusts nothing that is in memory: it opens the
 # file, makes a new model from it, and asks again.
 
@@ -543,9 +612,18 @@ for tensor in reader.tensors[:3]:
 assert sum(int(t.n_elements) for t in reader.tensors) == config.parameter_count()
 
 # %% [markdown] id="llama"
+# <details><summary>What do these lines say?</summary>
+#
+# `gpt2` is the plan of our model, by which a program knows how to compute it. The table of tokens is
+# stored as `Q8_0`, positions and small tensors as `F32`, four bytes a number. And GGUF names the
+# length of a row first: our 320 rows of 64 are `[64, 320]`.
+#
+# </details>
+#
 # The second is llama.cpp itself. It reads the file, cuts texts into tokens, and goes on from the
 # same beginnings. Each line of the report compares that with our own model. Lines with `0 of 0` are
-# about questions and answers, which this model was not taught.
+# about questions and answers, which this model was not taught. The last line compares the scores,
+# also called logits (lesson 12b). They differ a little, because llama.cpp rounds more.
 
 # %% tags=["varies"]
 from importlib.util import find_spec
@@ -654,9 +732,14 @@ lab.quiz("00.q2")
 # %%
 lab.quiz("00.q3")
 
+# %% [markdown] id="recap-count"
+# The last cell counts. The four questions at the beginning are among the seven; the guess of 00.2
+# and your own sentence are not counted.
+
 # %%
 lab.summary("00")
 
 # %% [markdown] id="bridge"
 # **Next:** lesson 01a, *A first kernel*. There you write the small C function yourself, and launch
-# it with nothing but PyOpenCL. If e1 or e2 went wrong above, take warm-up 00a before it.
+# it with nothing but PyOpenCL. If e1 or e2 went wrong above, take warm-up 00a before it; after e3,
+# warm-up 00b before lesson 03.

@@ -6,6 +6,7 @@
 #     introduces:
 #       - int
 #       - float
+#       - cast
 #       - pointer
 #       - flat index
 #       - loop
@@ -18,22 +19,23 @@
 #       - llmcl.lab.run_broken
 #       - llmcl.lab.run_items
 #       - llmcl.lab.show_broken
-#     minutes: {core: 30, full: 45}
+#     minutes: {core: 30, full: 50}
 # ---
 
 # %% [markdown] id="promise"
 # # 00a · Warm-up: C for Python people
 #
 # The kernels of this book are written in C. You need very little of it, and you can learn that
-# little in half an hour. If you know C, C# or Java, read only the parts about the flat index and
-# about what happens past the end.
+# little in half an hour. If you know C# or Java, run all cells and begin to read at *A table is one
+# long line*: pointers, and what happens past the end, are new there. If you know C, read only *Break
+# it*.
 #
 # | | |
 # |---|---|
 # | **After this you can** | read a small kernel; trace a loop; compute a flat index; say what `7 / 2` and an index past the end do |
 # | **You need** | lesson 00; some Python |
-# | **Time** | 30 minutes; 45 with the exercises |
-# | **New words** | int, float, pointer, flat index, loop, Oclgrind |
+# | **Time** | 30 minutes; 50 with the exercises |
+# | **New words** | int, float, cast, pointer, flat index, loop, Oclgrind |
 
 # %%
 from llmcl import lab
@@ -59,8 +61,10 @@ lab.start("00a")
 # %% [markdown] id="first"
 # ## A kernel with one work-item
 #
-# Lesson 00 showed a kernel that thousands of work-items run at once. Today every kernel has a single
-# work-item. So it is an ordinary function, and you can think about C alone.
+# Lesson 00 showed a kernel that many work-items run at once. Today every kernel has a single
+# work-item. So it is an ordinary function, and you can think about C alone. Its text stands in a
+# Python string: three quotes hold several lines, and the `r` says that Python changes nothing in
+# them.
 
 # %%
 text = r"""
@@ -79,11 +83,13 @@ __kernel void first(__global float *restrict out)
 #   Its results go into memory instead.
 # - `__global float *restrict out` is what Python hands over. The star makes `out` a **pointer**: it
 #   is the place in memory where numbers lie, one after the other. `__global` is the name of that
-#   memory. `restrict` is a promise that no other pointer leads to the same numbers.
+#   memory. `restrict` is a promise that no other pointer leads to the same numbers. With it, the
+#   compiler need not read a number again each time something is written elsewhere.
 # - `out[0] = …` writes the first of these numbers.
 #
 # `lab.build` compiles a text for your device. If something in it is wrong, it shows the line. Then
-# the kernel is launched with `(1,)` work-items, in groups of `(1,)`.
+# the kernel is launched with `(1,)` work-items, in groups of `(1,)`. `(1,)` is a tuple with one
+# number, because the work-items of today stand in one row. Lesson 01a lays them out as a table.
 #
 # **Before you run it:** which three numbers will come out?
 
@@ -102,7 +108,8 @@ print(engine.to_host(out))
 # `7 / 2` became 3. Why? In C, `7` and `2` are whole numbers, an **int**. Two ints make an int, and
 # what is behind the point is dropped. `2.0f` is a **float**, a number with a point; one float is
 # enough, and the result is a float. The `f` says: a small float, of 32 bits. Without it, C would
-# take a larger kind, which not every device has.
+# take a larger kind, a `double`, which not every device has. And `7 % 2` is the rest: 2 fits into 7
+# three times, and 1 is left.
 #
 # Nobody warns you. So a mean that is computed as `sum / n`, with two ints, is wrong in silence.
 #
@@ -126,14 +133,14 @@ __kernel void minus(__global int *restrict out)
     out[1] = (float)(-7) / 2;
 }
 """
-out = engine.from_host([0, 0])
+out = engine.from_host([0, 0])  # whole numbers in Python, so ints on the device
 lab.build(engine, text).minus((1,), (1,), out)
 print(engine.to_host(out), "and in Python:", -7 // 2)
 
 # %% [markdown] id="int-convert"
-# The second line surprises. `(float)(-7)` turns the int into a float, so the division gives -3.5.
-# But `out` is a pointer to ints this time. On the way into memory the number becomes an int again,
-# and the part behind the point is gone. The kind of the **place** counts too.
+# The second number surprises. `(float)(-7)` turns the int into a float; this is called a **cast**. So
+# the division gives -3.5. But `out` is a pointer to ints this time. On the way into memory the number
+# becomes an int again, and the part behind the point is gone. The kind of the **place** counts too.
 #
 # How exact is a float? It keeps about seven digits. Look at what that means for large numbers:
 
@@ -142,6 +149,11 @@ import numpy as np
 
 large = np.float32(16_777_216)
 print(large + np.float32(1) == large)
+
+# %% [markdown] id="float-after"
+# What happened to the 1? 16,777,217 has eight digits, and the next float is 16,777,218. So the sum
+# was rounded back. In a long sum that happens again and again; lesson 01a says how far off it may
+# end.
 
 # %% [markdown] id="loop"
 # ## A loop
@@ -204,7 +216,7 @@ def draw(axes, place):
     here = (place // 5, place % 5)
     axes[0].set_anchor("W")
     lab.cells(axes[0], table, title="the table", highlight=[here])
-    lab.cells(axes[1], table.reshape(1, 15)[:, :15], title="the line", highlight=[(0, place)])
+    lab.cells(axes[1], table.reshape(1, 15), title="the line", highlight=[(0, place)])
 
 def in_words(place):
     return f"Place {place} of the line is row {place // 5}, column {place % 5} of the table."
@@ -215,11 +227,11 @@ lab.explore(draw, range(15), in_words, name="place", start=11, columns=2, width=
 # To reach row 2, column 1, you pass two whole rows of five, and then one more element: 2 · 5 + 1.
 #
 # **Exercise 00a.2** · easy · 3 minutes. Write the flat index of (row, col) in a table with `n`
-# columns.
+# columns. So `flat(2, 1, 5)` must be 11.
 #
 # <details><summary>I am stuck: give me pieces</summary>
 #
-# Three of these four belong into the answer: `row`, `col`, `n`, `rows`. One of them is multiplied.
+# Three of these four belong in the answer: `row`, `col`, `n`, `rows`. One of them is multiplied.
 #
 # </details>
 
@@ -236,12 +248,19 @@ assert all(flat(row, col, 5) == table[row, col] for row in range(3) for col in r
 print("✓ all fifteen places are right")
 
 # %% [markdown] id="flat-back"
-# **Exercise 00a.3** · easy · 4 minutes. And back: which row and which column is a place? In Python,
-# `//` is what C's `/` does with whole numbers above zero. `%` is the rest that a division leaves.
+# **Exercise 00a.3** · easy · 4 minutes. And back: which row and which column is a place? Return both.
+# In Python, `//` is what C's `/` does with whole numbers above zero, and `%` is the rest here too.
 #
 # <details><summary>Hint</summary>
 #
 # How often does `n` fit into the place? What is left over?
+#
+# </details>
+#
+# <details><summary>I am stuck: give me pieces</summary>
+#
+# Two of these four belong in the answer, with a comma in between: `place // n`, `place / n`,
+# `n % place`, `place % n`.
 #
 # </details>
 
@@ -266,9 +285,10 @@ x = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3], [5, 8, 9, 7, 9]], np.float32)
 print(x.sum(axis=1))
 
 # %% [markdown] id="item"
-# Then Python, written the way a kernel is written. `x` is one long line here, and `out` too.
-# `lab.run_items` runs the function once for each work-item, today for a single one. What does
-# `x + row * n` mean, if `x` is a place in memory and not a number?
+# Then Python, written the way a kernel is written. `lab.run_items` runs the function once for each
+# work-item, today for 1. It hands over `x` and `out` as pointers, as OpenCL does, and `report` says
+# whether an access went wrong. What does `x + row * n` mean, if `x` is a place in memory and not a
+# number?
 
 # %%
 def row_sums(x, out, rows, n):
@@ -308,6 +328,8 @@ __kernel void row_sums(__global const float *restrict x,   // (rows, n)
 # Two words are new. `const` promises that something is only read. The text behind `//` is a comment;
 # in this book it tells the shape, because C does not know it. Do you see that `rows` and `n` are
 # handed over as well? A pointer has no length. Whoever writes a kernel has to say it.
+#
+# The last argument of the check is the bound. It is 0, because sums of small whole numbers are exact.
 
 # %%
 on_device, out = engine.from_host(x), engine.zeros((3,))
@@ -327,9 +349,10 @@ lab.show_broken("00a.past_end")
 # What would Python do with such a loop?
 
 # %%
-numbers = [3, 1, 4, 1, 5]
+numbers, total = [3, 1, 4, 1, 5], 0
 try:
-    print(sum(numbers[i] for i in range(len(numbers) + 1)))
+    for i in range(len(numbers) + 1):
+        total += numbers[i]
 except IndexError as error:
     print("Python says:", error)
 
@@ -345,16 +368,33 @@ lab.device_answer("00a.past_end", engine)
 # the fault stays hidden until it hurts.
 #
 # So who checks? **Oclgrind** does. It is a device without any hardware: a program that runs a kernel
-# step by step and looks at every access. It is slow and strict. It was installed with this book, and
-# the next cell runs the broken kernel on it.
+# step by step and looks at every access. It is slow and strict. On Linux PCs it was installed with
+# this book, and the next cell runs the broken kernel on it. Where there is none, the cell says so,
+# and the one below it finds the same.
 
 # %%
 lab.run_broken("00a.past_end")
 
 # %% [markdown] id="break-after"
-# Read the line with `invalid read` from left to right: what happened, how often, which work-item, at
-# which line of the text. The finding after it follows from the first. And the check? It saw nothing
-# this time. **A right answer is no proof of a right kernel.** From now on every kernel that you write in an exercise is run on Oclgrind as well.
+# Read the last line from left to right: what happened, which work-item did it, at which line of the
+# text. The numbers in brackets are the work-item's; there is only one today, and it is 0. What the
+# check says above it is luck here as well: that depends on what lies behind the end. The Python of
+# `lab.run_items` looks at every access too:
+
+# %%
+def total_item(x, out, n):
+    sum = 0.0
+    for i in range(n + 1):  # one step too far, as in the broken kernel
+        sum += x[i]
+    out[0] = sum
+
+line = np.array(numbers, np.float32)
+lab.run_items(total_item, 1, line, np.zeros(1, np.float32), 5).report()
+
+# %% [markdown] id="break-proof"
+# What did your own device say above? If it had the right sum, the kernel was wrong all the same. **A
+# right answer is no proof of a right kernel.** From now on, every kernel that you write in an
+# exercise is run on Oclgrind as well.
 
 # %% [markdown] id="exercises"
 # ## Your turn
@@ -401,8 +441,9 @@ def squares():
     ### END SOLUTION
 
 # %% [markdown] id="exercises-write"
-# **Exercise 00a.6** · medium · 8 minutes. Write a kernel that finds the largest of `n` numbers. In C
-# a decision reads `if (a > b) …;`, with round brackets around the condition.
+# **Exercise 00a.6** · medium · 8 minutes. Write a kernel that finds the largest of `n` numbers. Your
+# lines replace the one with `#error`. In C a decision reads `if (a > b) …;`, with round brackets
+# around the condition.
 #
 # <details><summary>Hint</summary>
 #
@@ -410,9 +451,17 @@ def squares():
 #
 # </details>
 #
+# <details><summary>The compiler complains</summary>
+#
+# `use of undeclared identifier`: the first time a name occurs, its kind stands in front, `float best`.
+# `expected ';'`: a semicolon is missing, or `//` began a comment. `expected '('`: `if` and `for` want
+# round brackets.
+#
+# </details>
+#
 # <details><summary>I am stuck: give me lines to choose from</summary>
 #
-# Four of these five belong into the answer:
+# Four of these five belong in the answer:
 #
 # `out[0] = best;` · `if (x[i] > best) best = x[i];` · `float best = x[0];` ·
 # `for (int i = 1; i < n; ++i)` · `float best = 0.0f;`

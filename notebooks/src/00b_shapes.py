@@ -19,7 +19,7 @@
 # %% [markdown] id="promise"
 # # 00b · Warm-up: Shapes
 #
-# Most mistakes in a language model are not wrong formulas. They are right numbers in the wrong
+# Many mistakes in a language model are not wrong formulas. They are right numbers in the wrong
 # places, and the shape looks fine. This warm-up trains the eye for that.
 #
 # | | |
@@ -38,6 +38,22 @@ lab.start("00b")
 # ## The idea: how many, in which direction
 #
 # Here are the words of our sentence, and four made-up numbers for each of them:
+#
+# <details><summary>Little NumPy so far? The signs in this lesson</summary>
+#
+# | sign | says |
+# |---|---|
+# | `np.array`, `np.ones((8, 4))`, `np.zeros((8, 4))` | a table from numbers; of ones; of zeros |
+# | `np.arange(6)` | the numbers 0 to 5 |
+# | `rng.integers(0, 10, (8, 4))`, `rng.normal(size=(5, 3))` | a table of random numbers |
+# | `a * b`, `a @ b` | element by element; the matrix product |
+# | `a[i, j]`, `a[t]`, `a[:3]` | one element; one row; the first three rows |
+# | `a.shape` | how many rows, how many columns; `T, C = a.shape` takes both |
+# | `a.sum()`, `a.mean(axis=-1)` | the sum of all; the mean along the last axis |
+# | `a.ravel()` | the line in which the numbers stand, row after row |
+# | `lambda t: t.T` | a small function: from `t`, it makes `t.T` |
+#
+# </details>
 
 # %%
 import numpy as np
@@ -51,7 +67,8 @@ for word, numbers in zip(words, x):
 # %% [markdown] id="idea-shape"
 # The **shape** of such a table says how many rows it has, and how many columns: (8, 4). Rows come
 # first. Throughout this book, the rows are places in a text, and the columns are called
-# **channels**. The letters for their lengths are `T`, for time, and `C`.
+# **channels**. The letters for their lengths are `T`, for time, because a text is read one place
+# after the other, and `C`.
 
 # %%
 T, C = x.shape
@@ -60,9 +77,9 @@ print(T, "places,", C, "channels")
 # %% [markdown] id="product"
 # ## A product of two matrices
 #
-# A layer of a model makes new channels out of old ones. Each new channel is a mixture: so much of
-# channel 0, so much of channel 1, and so on. How would you compute that for one word and one new
-# channel?
+# A model works in steps, its layers. A layer makes new channels out of old ones. Each new channel is
+# a mixture: so much of channel 0, so much of channel 1, and so on. How would you compute that for one
+# word and one new channel?
 
 # %%
 word = np.array([2.0, 1.0, 0.0, 3.0])
@@ -73,7 +90,8 @@ print((word * recipe).sum())
 # %% [markdown] id="product-many"
 # Multiply channel by channel, then add. With six new channels there are six recipes. Put them next
 # to each other, as the columns of a matrix `w` of shape (4, 6). With eight words there are eight
-# rows. Every row meets every column, and that is the **matrix product**, written `@`:
+# rows. Every row meets every column, and that is the **matrix product**, written `@`. As a formula,
+# for word $t$ and new channel $j$ (the sign $\sum$ adds up over all old channels $c$):
 #
 # $$y_{t,j} = \sum_{c} x_{t,c}\, w_{c,j}$$
 #
@@ -100,7 +118,8 @@ print("✓ NumPy agrees")
 
 # %% [markdown] id="product-rule"
 # The two lengths in the middle, 4 and 4, have to agree, because they are multiplied pair by pair.
-# They disappear in the sum. The outer two remain. What if they do not agree?
+# They disappear in the sum. The outer two remain. What if the middle ones do not agree, as in (4, 6)
+# times (8, 4)? The end of NumPy's message names them:
 
 # %%
 try:
@@ -126,7 +145,7 @@ except ValueError as error:
 #
 # <details><summary>I am stuck: give me lines to choose from</summary>
 #
-# Four of these five belong into the answer, and then `return c`:
+# Four of these five belong in the answer, each further in than the one before; then `return c`:
 #
 # `for i in range(m):` · `for j in range(n):` · `for p in range(k):` ·
 # `c[i, j] += a[i, p] * b[p, j]` · `c[i, j] = a[i, p] * b[p, j]`
@@ -137,7 +156,8 @@ except ValueError as error:
 @lab.exercise("00b.2")
 def product(a, b):
     """a b: (m, k) times (k, n) -> (m, n)."""
-    (m, k), n = a.shape, b.shape[1]
+    m, k = a.shape
+    n = b.shape[1]
     c = np.zeros((m, n))
     ### BEGIN SOLUTION
     for i in range(m):
@@ -148,8 +168,10 @@ def product(a, b):
     ### END SOLUTION
 
 # %% [markdown] id="check"
-# A square test would not notice if rows and columns were exchanged. So this one is odd and not
-# square. Which lengths would have to be equal to hide such a mistake?
+# A loop over the wrong length is easily written: `range(m)` where `range(n)` should be. With square
+# matrices nobody would notice, because all three lengths are equal. So these are not square. The last
+# argument, the bound, is far above the rounding of numbers with sixteen digits, and far below a
+# mistake. Which two lengths would have to be equal to hide `range(m)` in the second loop?
 
 # %%
 a, b = rng.normal(size=(5, 3)), rng.normal(size=(3, 7))
@@ -159,7 +181,7 @@ lab.check("product with loops", product(a, b), a @ b, 1e-12)
 # ## Adding what does not fit
 #
 # A layer also adds a **bias**: one number for each channel, the same for every word. So (8, 6) and
-# (6) are added, and the shapes differ. NumPy lines shapes up **from the right**, and what is
+# (6,) are added, and the shapes differ. NumPy lines shapes up **from the right**, and what is
 # missing, or has length 1, is repeated. This is called **broadcasting**.
 
 # %%
@@ -183,7 +205,7 @@ print("✓ every row got the same bias:", y.shape)
 
 # %%
 @lab.exercise("00b.3")
-def shape_of_sum():
+def shape_of_scaled():
     """The shape of (4,) times (4, 1), as a tuple."""
     ### BEGIN SOLUTION
     return 4, 4
@@ -191,7 +213,7 @@ def shape_of_sum():
 
 # %%
 mean, scale = np.ones(4), np.ones((4, 1))
-assert (mean * scale).shape == shape_of_sum()
+assert (mean * scale).shape == shape_of_scaled()
 print("✓ no error, and sixteen numbers instead of four")
 
 # %% [markdown] id="reshape"
@@ -199,7 +221,7 @@ print("✓ no error, and sixteen numbers instead of four")
 #
 # In memory there are no rows. There is one long line, row after row. A **reshape** cuts the same
 # line at other places. A **transpose** turns the table: rows become columns, and the line gets
-# another order. (NumPy puts that off until somebody reads the line; a kernel reads it at once.)
+# another order. `.T` is NumPy's transpose, and `.ravel()` shows the line.
 
 # %%
 table = np.arange(6).reshape(2, 3)
@@ -207,8 +229,8 @@ print("reshaped: ", table.reshape(3, 2).ravel())
 print("transposed:", table.T.ravel())
 
 # %% [markdown] id="see"
-# Both have the shape (3, 2). Below, each word has a color. Move the slider. Where do a word's
-# numbers go?
+# Both have the shape (3, 2). Below are the first three words: `The` is blue, `sun` is orange, `warms`
+# is green. Run the cell and move the slider. Where do a word's numbers go?
 
 # %%
 owners = np.repeat(list(lab.COLORS)[:3], 4).reshape(3, 4)
@@ -261,7 +283,8 @@ except lab.CheckFailed:
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# **Exercise 00b.4** · easy · 4 minutes. Mend `channels_first`, with the smallest change.
+# **Exercise 00b.4** · easy · 4 minutes. Here is `channels_first` again. Mend it with the smallest
+# change.
 #
 # <details><summary>Hint</summary>
 #
@@ -271,7 +294,7 @@ except lab.CheckFailed:
 
 # %%
 @lab.exercise("00b.4")
-def channels_as_rows(x):
+def channels_first(x):
     """(T, C) -> (C, T): row c holds channel c of every word."""
     ### BEGIN SOLUTION
     return x.T
@@ -284,12 +307,19 @@ def channels_as_rows(x):
 # do the channels have now? The last one, as before. That is why code in this book counts axes from
 # the end: `axis=-1`.
 #
-# **Exercise 00b.5** · medium · 4 minutes. Write the mean over the channels of every word in every
+# **Exercise 00b.5** · medium · 4 minutes. Return the mean over the channels, for every word in every
 # sentence.
 #
 # <details><summary>Hint</summary>
 #
 # `x.mean(axis=…)` takes the mean along one axis, and that axis disappears from the shape.
+#
+# </details>
+#
+# <details><summary>I am stuck: give me lines to choose from</summary>
+#
+# One of these three is the answer: `return x.mean()` · `return x.mean(axis=-1)` ·
+# `return x.mean(axis=1)`
 #
 # </details>
 
@@ -342,7 +372,7 @@ lab.quiz("00b.q2")
 # **q3.** You add a bias of shape (4,) to a table of shape (8, 4). What happens?
 #
 # - **A** Each of the eight rows gets the same four numbers added.
-# - **B** Each of the four columns gets the same number of rows added.
+# - **B** Each of the eight rows gets one number of the four, again and again.
 # - **C** An error, because the shapes differ.
 
 # %%

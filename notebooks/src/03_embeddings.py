@@ -54,7 +54,8 @@ for word, i in zip(words, ids):
 
 # %% [markdown] id="idea-names"
 # `warms` has a larger number than `sun`. Does that mean that it is more of anything? No. The numbers
-# are names, and came from the alphabet. A model that computed with them would compute nonsense.
+# are names, and came from the alphabet, capitals first. A model that computed with them would compute
+# nonsense.
 #
 # So each token gets a row of numbers instead, in a table. Three numbers a row are enough for now.
 # They are random; training will move them, so that tokens that are used alike come to lie near each
@@ -108,9 +109,10 @@ assert table[ids2].shape == shape_of_rows()
 print("✓ NumPy agrees")
 
 # %% [markdown] id="one-hot"
-# You may read elsewhere that an embedding is a matrix product. Is it? Both are true. Write each id as a row
-# that is 0 everywhere but for a single 1 at the place of the id. This is called **one-hot**. Its
-# product with the table picks the same rows:
+# You may read elsewhere that an embedding is a matrix product. Is that true as well? Yes. Write each
+# id as a row that is 0 everywhere but for a single 1 at the place of the id. This is called
+# **one-hot**. `np.eye(7)` is a square of such rows, one for each id. Their product with the table
+# picks the same rows:
 
 # %%
 one_hot = np.eye(len(tokens))[ids]
@@ -143,11 +145,12 @@ print("✓ now `the` at place 3 and `the` at place 6 differ")
 
 # %% [markdown] id="position-why"
 # Why add them, and not put them side by side? Side by side would also work, and would make every
-# row twice as wide. With many channels, training finds directions in which the two do not disturb
-# each other. GPT-2 does it this way, and so does llama.cpp with the files of such models.
+# row twice as wide. With many channels there is room enough for training to keep the two apart. GPT-2
+# does it this way, and so does llama.cpp with the files of such models.
 #
-# **Exercise 03.2** · medium · 6 minutes. Write `embed`. `first` is the position of the first id. It
-# is 0 here. Lesson 11 reads a text bit by bit, and then a bit begins further on.
+# **Exercise 03.2** · medium · 6 minutes. Write `embed`. `tokens` and `positions` are the two tables
+# here, not words. `first` is the position of the first id. It is 0 so far. Lesson 11 reads a text bit
+# by bit, and then a bit begins further on.
 #
 # <details><summary>Hint</summary>
 #
@@ -157,7 +160,7 @@ print("✓ now `the` at place 3 and `the` at place 6 differ")
 #
 # <details><summary>I am stuck: give me pieces to choose from</summary>
 #
-# Two of these four belong into the answer, with a `+` in between: `tokens[ids]` ·
+# Two of these four belong in the answer, with a `+` in between: `tokens[ids]` ·
 # `positions[ids]` · `positions[first : first + len(ids)]` · `positions[: len(ids)]`
 #
 # </details>
@@ -180,8 +183,9 @@ print("✓ the second part of the sentence, read for itself, gives the same rows
 # ## One element at a time
 #
 # The result for a batch has three lengths: sentences `B`, places `T`, channels `C`. How would you
-# deal this out? One work-item for each number of the result is easy, because each stands alone. Two
-# ids are enough: one for the channel, and one that counts the places of all sentences.
+# deal this out? One work-item for each number of the result is easy, because each stands alone. It
+# needs two numbers to know who it is: one for the channel, and one that counts the places of all
+# sentences.
 
 # %%
 from llmcl.lab import get_global_id
@@ -218,19 +222,20 @@ assert np.allclose(out, reference.embedding(small, tok, pos))
 lab.show_kernel("embedding", "embedding_forward")
 
 # %% [markdown] id="opencl-read"
-# What is new is small. `||` means *or*. `ids` is a pointer to ints, the others are pointers to
-# floats. `tokens[ids[place] * C + c]` is a look-up inside of a look-up: first the id, then, from the
+# What is new is small. `ids` is a pointer to ints, the others are pointers to floats.
+# `tokens[ids[place] * C + c]` is a look-up inside of a look-up: first the id, then, from the
 # beginning of its row, channel `c`.
 #
-# Work-items next to each other in dimension 0 have the same place and neighbouring channels. So they
-# read the same id, and numbers of the tables that lie side by side. Which order would you give the
-# two dimensions on a graphics card, and why? Lesson 01b has the answer.
+# Why are channels dimension 0, and places dimension 1? Work-items next to each other in dimension 0
+# have the same place and neighbouring channels. So they read the same id, and numbers of the tables
+# that lie side by side. Lesson 01b showed why a graphics card likes that.
 
 # %% [markdown] id="check"
 # ## Check
 #
 # Five lengths, all different, none of them even. Why different? If `T` were equal to `C`, a kernel
-# that takes one for the other would pass.
+# that takes one for the other would pass. `bounds` gives a list, one bound for each result; `[0]` is
+# the only one.
 
 # %%
 from llmcl.engine import get_engine
@@ -247,8 +252,9 @@ lab.check("embedding", engine.to_host(got), reference.embedding(*exact), bounds.
 # %% [markdown] id="see"
 # ## See it
 #
-# Move the slider along the sentence. On the left the row of the token, in the middle the row of the
-# position, on the right the sum. At which two places is the left one the same?
+# Run the cell, and move the slider along the sentence. On the left the row of the token, in the
+# middle the row of the position, on the right their sum, which is row `t` of `x`. At which two places
+# is the left one the same?
 
 # %%
 def draw(axes, t):
@@ -273,9 +279,9 @@ wide = np.array([3, 1, 4, 2], np.int64)
 print(wide.view(np.int32))
 
 # %% [markdown] id="break-view"
-# `view` shows the same bytes, read as 32-bit numbers. Each id has become two: itself, and a 0. A
-# kernel that is told to look at four ids takes the first four of these: 3, 0, 1, 0. All of them are
-# valid rows. So nothing fails.
+# `view` shows the same bytes, read as 32-bit numbers. Each id has become two: itself, and a 0, which
+# is the empty upper half of the wide number. A kernel that is told to look at four ids takes the
+# first four of these: 3, 0, 1, 0. All of them are valid rows. So nothing fails.
 #
 # Plain PyOpenCL does exactly that. It hands over bytes and asks nothing:
 
@@ -321,6 +327,13 @@ print("✓ right with 32 bits; wrong with 64, and no error")
 # is the smallest one? `argmin` tells.
 #
 # </details>
+#
+# <details><summary>I am stuck: give me pieces to choose from</summary>
+#
+# Three of these four belong in the answer, `[int(…) for row in rows]`, one behind the other:
+# `np.abs(table - row)` · `.sum(axis=1)` · `.sum(axis=0)` · `.argmin()`
+#
+# </details>
 
 # %%
 @lab.exercise("03.3")
@@ -338,7 +351,7 @@ print("fetched:  ", [int(i) for i in diagnose(look_up(wide), tok)])
 # A zero behind every id: once you have seen that pattern, you will know it again.
 #
 # The engine of this book looks before it launches. `from_host` turns whole numbers into 32 bits, and
-# a kernel refuses what has another type than its text says:
+# says so if one does not fit. An operation refuses a tensor of another type than its kernel reads:
 
 # %%
 from llmcl.errors import LlmclError
@@ -347,7 +360,7 @@ try:
     floats = engine.from_host(np.array([[3.0, 1.0]]))
     engine.embedding(floats, engine.from_host(tok), engine.from_host(pos))
 except LlmclError as error:
-    print(error)
+    print("the engine says:", error)
 
 # %% [markdown] id="break-kernel"
 # Here is another one, in the kernel itself. It forgets that each sentence begins at position 0. Does
@@ -356,11 +369,17 @@ except LlmclError as error:
 # %%
 lab.run_broken("03.place_for_time")
 
+# %% [markdown] id="break-why"
+# Why does Oclgrind see nothing? Every read lies inside its table; it is only the wrong row. A strict
+# device finds wrong places, not wrong formulas. And the single sentence? There, `place` and `t` are
+# the same number. Only the check on two sentences can tell. So test with more than one.
+
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# **Exercise 03.4** · medium · 10 minutes. Write the look-up kernel, for tokens alone: `x[place][c]`
-# is channel `c` of the row that `ids[place]` names. Dimension 0 counts channels, dimension 1 places.
+# **Exercise 03.4** · medium · 10 minutes. Write the look-up kernel, for tokens alone: row `place` and
+# column `c` of `x` is channel `c` of the row that `ids[place]` names. Dimension 0 counts channels,
+# dimension 1 places. Your lines replace the one with `#error`.
 #
 # <details><summary>Hint</summary>
 #
@@ -370,7 +389,7 @@ lab.run_broken("03.place_for_time")
 #
 # <details><summary>I am stuck: give me lines to choose from</summary>
 #
-# Four of these six belong into the answer:
+# Four of these six belong in the answer:
 #
 # `const int c = get_global_id(0);` · `const int place = get_global_id(1);` ·
 # `if (c >= C || place >= n) return;` · `if (c >= C && place >= n) return;` ·
@@ -398,6 +417,19 @@ __kernel void look_up(__global const int *restrict ids,       // (n)
 # **Exercise 03.5** · easy · 3 minutes. How many numbers do both tables hold together? The vocabulary
 # has `vocab_size` tokens, a text may have up to `context_length` places, and a row has `d_model`
 # channels.
+#
+# <details><summary>Hint</summary>
+#
+# How many rows has each of the tables? How many numbers has a row?
+#
+# </details>
+#
+# <details><summary>I am stuck: give me lines to choose from</summary>
+#
+# One of these three is the answer: `return vocab_size * context_length * d_model` ·
+# `return (vocab_size + context_length) * d_model` · `return vocab_size + context_length * d_model`
+#
+# </details>
 
 # %%
 @lab.exercise("03.5")
@@ -418,14 +450,20 @@ share = stored / config.parameter_count()
 print(f"{stored:,} of the default model's {config.parameter_count():,} weights: {share:.0%}")
 
 # %% [markdown] id="exercises-order"
-# **Exercise 03.6** · easy · 3 minutes. Four of these five lines make the heart of the kernel. One
-# does not belong. Return the letters in order, as one word.
+# **Exercise 03.6** · easy · 3 minutes. Four of these five lines make the heart of the kernel, with
+# the id in a name of its own. One does not belong. Return the letters in order, as one word.
 #
-# - **A** `x[place * C + c] = tokens[ids[place] * C + c] + positions[t * C + c];`
+# - **A** `x[place * C + c] = tokens[id * C + c] + positions[t * C + c];`
 # - **B** `if (c >= C || place >= B * T) return;`
-# - **C** `const int t = place % T;`
+# - **C** `const int t = place % T, id = ids[place];`
 # - **D** `const int c = get_global_id(0), place = get_global_id(1);`
-# - **E** `const int t = place;`
+# - **E** `const int t = place, id = ids[place];`
+#
+# <details><summary>Hint</summary>
+#
+# Which line reads memory, and may it do so in a work-item that has no place?
+#
+# </details>
 
 # %%
 @lab.exercise("03.6")
@@ -454,7 +492,7 @@ def lines():
 lab.quiz("03.q1")
 
 # %% [markdown] id="recap-2"
-# **q2.** Ids of 64 bits reach a kernel that expects 32. What do you see?
+# **q2.** Plain PyOpenCL hands ids of 64 bits to a kernel that expects 32. What do you see?
 #
 # - **A** An error about the shape.
 # - **B** An error of the kernel, when it is launched.

@@ -126,7 +126,7 @@ print(softmax(scores).round(2))
 #
 # Think of training (lesson 02b): at `The`, the right answer is `sun`. A place that listens to the
 # next one reads the answer there. The loss becomes wonderful, and the model learns nothing. When it
-# generates, there is no next token yet, and it writes nonsense. Large projects have had this fault.
+# generates, there is no next token yet, and it writes nonsense.
 #
 # So a place may only see itself and what stands before it: row `i` sees the columns 0 to `i`.
 
@@ -273,8 +273,8 @@ print(softmax(small).round(2), softmax(large).round(2))
 # ## In NumPy
 #
 # **Exercise 04a.3** · medium · 8 minutes. Write `causal_shares`: a table of scores in, shares out.
-# Row `i` sees the columns 0 to `i`. No score may overflow, not even one of 2000, wherever it
-# stands. Do not use `softmax`; write it out.
+# Row `i` sees the columns 0 to `i`. No exponential may overflow, not even with a score of 2000, wherever
+# it stands. Do not use `softmax`; write it out.
 #
 # <details><summary>Hint: which largest?</summary>
 #
@@ -347,10 +347,10 @@ print("|".join(tokens))
 # real head. **The pattern means nothing yet.**
 
 # %%
-C, d, T = 24, 8, len(ids)  # channels of a row, of a head; places
+C, d, T = 24, 8, len(ids)  # numbers in a row, in a head; places
 token_rows = rng.normal(size=(tokenizer.vocab_size, C))
 position_rows = rng.normal(size=(T, C))
-wq, wk, wv = rng.normal(size=(3, C, d)) / np.sqrt(C)
+wq, wk, wv = rng.normal(size=(3, C, d)) / np.sqrt(C)  # the root keeps results near 1
 
 x = token_rows[ids] + position_rows
 y, shares = attend(x @ wq, x @ wk, x @ wv)
@@ -366,7 +366,8 @@ assert y.shape == (T, d) and shares.shape == (T, T)
 # The kernels want query, key and value of a place side by side, in a row of 3·d numbers.
 #
 # First kernel: **one work-item, one score.** `i` asks, `j` is asked, `e` counts the `d` numbers.
-# `qkv + …` is a pointer, as in lesson 01a: `q[0]` is then the first number of this query.
+# `qkv + …` is a pointer, as in lesson 01a: `q[0]` is then the first number of this query. `scale` is
+# 1 by the root of `d`.
 
 # %%
 from llmcl.lab import get_global_id
@@ -387,7 +388,7 @@ def one_score(qkv, scores, T, d, scale):
 # see, adds up exponentials, divides, and writes 0 where the future is. Where is the mask?
 
 # %%
-def one_row(scores, shares, rows, T, n, first):
+def one_row(scores, shares, rows, T, n, first):  # a row is n long, here T
     row = get_global_id(0)
     if row >= rows:
         return
@@ -439,6 +440,13 @@ assert np.allclose(by_shares, shares) and np.allclose(by_items, y)
 # %% [markdown] id="item-view"
 # Who reads what? Here is the third kernel with four places and `d` = 2. The picture shows work-item
 # (0, 2): column 0 for place 2. Which values does it leave out? Move on to (0, 3): what comes in?
+#
+# <details><summary>Found it?</summary>
+#
+# The row of place 3, which is the future of place 2. For place 3 itself it is the present, and comes
+# in. Columns 0 to 3 of `qkv` are queries and keys, which nobody needs here.
+#
+# </details>
 
 # %%
 few = rng.normal(size=(4, 6))
@@ -460,7 +468,8 @@ lab.show_kernel("attention", "attention_scores")
 # The second kernel. Compare it with `one_row`: the loop with the exponentials is there twice. The
 # first of the two is for speed only. `float8u` is eight floats in a row, `*(… *)(in + j)` takes the
 # eight that begin at place `j`, and `exp` of them is eight exponentials at a time. What is left,
-# fewer than eight, goes through the second loop, one by one.
+# fewer than eight, goes through the second loop, one by one. (In `for (; …)`, `j` goes on
+# from where it stands.)
 
 # %%
 lab.show_kernel("softmax", "softmax_causal")
@@ -474,9 +483,7 @@ lab.show_kernel("attention", "attention_mix")
 # %% [markdown] id="opencl-after"
 # Right: `j <= first + i`. The shares behind it are 0, so this saves half the work.
 #
-# `engine.attention` launches all three; its second argument is the number of heads. (On a graphics
-# card it takes a softmax in which a group shares a row. A kernel that never stores the table of
-# shares is in `fused_attention.cl`; lesson 13 is about it.)
+# `engine.attention` launches all three; its second argument is the number of heads.
 
 # %%
 from llmcl.engine import get_engine
@@ -494,7 +501,7 @@ print(got_y.shape, got_shares.shape)
 
 # %%
 exact = many.astype(np.float64)
-pairs = [attend(*np.split(sentence, 3, axis=1)) for sentence in exact]
+pairs = [attend(*np.split(sentence, 3, axis=1)) for sentence in exact]  # *: as q, k and v
 want_y = np.stack([y for y, _ in pairs])
 want_shares = np.stack([shares for _, shares in pairs])[:, None]  # (3, 1, 19, 19): one head
 
@@ -573,7 +580,7 @@ print(f"✓ {T} tokens changed one after the other: no output before them differ
 
 # %% [markdown] id="leak-doubt"
 # Is that a proof? The test says it for these numbers, and the kernels say why: no loop goes beyond
-# `seen` or `i`. You want both.
+# `seen` or `i`.
 #
 # A test that never fails is worth nothing. Would this one notice a leak? `with_shares` makes a head
 # from any function that turns scores into shares. Give it one without a mask:
@@ -586,14 +593,14 @@ def with_shares(shares_of):
         return shares_of(scores) @ (x @ wv)
     return head
 
-print(leaks(with_shares(softmax), x))
+print(leaks(with_shares(softmax), x))  # without 0: no place stands before it
 assert leaks(with_shares(causal_shares), x) == []
 
 # %% [markdown] id="see"
 # ## See it
 #
-# The shares of the sentence: a row for each place that asks. Which triangle is empty? Read one row
-# from left to right; its shares sum to 1.
+# The shares of the sentence: a row for each place that asks. `0` is exactly 0, `0.00` only small.
+# Which triangle is empty? Read one row from left to right; its shares sum to 1.
 
 # %%
 fig, axes = lab.figure(
@@ -659,8 +666,8 @@ assert all(changes(softmax, t)[:t].all() for t in range(1, T))
 print("✓ with the mask, no past changes; without it, all of it does")
 
 # %% [markdown] id="see-after"
-# With the mask the red never comes. Open by one place, the mask leaks into a single output. That is
-# easy to overlook, and it is the worst one: the place that should predict this very token.
+# With the mask the red never comes. Open by one place, the mask leaks into a single output. It is
+# the worst one: the place that should predict this very token.
 
 # %% [markdown] id="break"
 # ## Break it

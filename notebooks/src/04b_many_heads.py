@@ -61,7 +61,7 @@ values = np.array([[8, -2],   # sun: thing number 8, and -2 where a deed would s
 
 # %%
 for share in (0, 0.25, 0.5, 0.75, 1):
-    print(share, np.array([share, 1 - share]) @ values)
+    print("sun", share, "hears", np.array([share, 1 - share]) @ values)
 
 # %% [markdown] id="idea-why"
 # No. **A share counts for all numbers of a value.** Whoever takes the thing of `sun` takes its `-2` along.
@@ -74,7 +74,7 @@ deed = np.array([0, 1]) @ values[:, 1:]   # head 1 has column 1, and listens to 
 print(np.concatenate([thing, deed]))
 
 # %% [markdown] id="idea-after"
-# Did the second head cost anything? No. The two columns of one head are shared out between two, and the
+# Is the result wider now? No. The two columns of one head are shared out between two, and the
 # results lie side by side, in a row as wide as before.
 
 # %% [markdown] id="sizes"
@@ -430,8 +430,8 @@ print(f"✓ {total} in all")
 # %% [markdown] id="item"
 # ## One element at a time
 #
-# Two of the three kernels of lesson 04a change. (Softmax goes row by row. It gets more rows now, and does not
-# care whose they are.)
+# Two of lesson 04a's three Python functions change. (Softmax goes row by row. It gets more rows now, and does
+# not care whose they are.)
 #
 # Four numbers say where a score belongs: sentence `b`, head `h`, place `i` that asks, place `j` that is asked.
 # A launch has three dimensions at most. So `b`, `h` and `i` are packed into one number, as hours, minutes
@@ -439,10 +439,10 @@ print(f"✓ {total} in all")
 #
 # `line = (b * H + h) * T + i`
 #
-# Unpacking is division and remainder. With `H` = 3 and `T` = 4, which place of which head is line 17?
+# Unpacking is division and remainder. With `H` = 3 and `T` = 4, which place of which head is line 23?
 
 # %%
-line, H, T = 17, 3, 4
+line, H, T = 23, 3, 4
 i, h, b = line % T, line // T % H, line // T // H
 print(f"sentence {b}, head {h}, place {i}")
 assert (b * H + h) * T + i == line

@@ -5,7 +5,6 @@
 #     needs: ["00", "01a", "01b", "03", "04a", "04b", "kernel", "work-item", "bound", "attention"]
 #     introduces:
 #       - linear layer
-#       - bias
 #       - ReLU
 #       - feed-forward
 #       - d_ff
@@ -24,10 +23,10 @@
 #
 # | | |
 # |---|---|
-# | **After this you can** | write a linear layer with bias, and GELU; tell both GELUs apart by a test; count the weights of a feed-forward; prove that it works on each place by itself |
+# | **After this you can** | write a linear layer with bias, and GELU; tell both GELUs apart by a test; count the parameters of a feed-forward; prove that it works on each place by itself |
 # | **You need** | lessons 01b, 03 and 04b |
 # | **Time** | 50 minutes; 70 with the exercises |
-# | **New words** | linear layer, bias, ReLU, feed-forward, d_ff, GELU, tanh, erf |
+# | **New words** | linear layer, ReLU, feed-forward, d_ff, GELU, tanh, erf |
 
 # %%
 from llmcl import lab
@@ -55,12 +54,12 @@ warm = np.array([0, 0, 0, 1])                       # what we want to conclude
 # number. NumPy can find the best three amounts there are; `lstsq` means least squares of the error.
 
 # %%
-with_one = np.hstack([heard, np.ones((4, 1))])  # the fixed number is an amount of 1
+with_one = np.hstack([heard, np.ones((4, 1))])  # how much of the 1s: the fixed number
 amounts = np.linalg.lstsq(with_one, warm, rcond=None)[0]
 print((with_one @ amounts).round(2))
 
 # %% [markdown] id="idea-bend"
-# The best sum says a quarter where it should say nothing, and three quarters where it should say 1.
+# Every case is off by a quarter: −0.25 and 0.25 where it should be 0, and 0.75 where it should be 1.
 # More training will not help: there is no better sum. What is missing? A **bend**. Take both
 # numbers, take 1 away, and then cut off what is below 0:
 
@@ -74,8 +73,8 @@ assert (np.maximum(total, 0) == warm).all()
 # each column; now you see what it is good for. It says how much must come together before anything
 # counts. Cutting off below 0 is called **ReLU**.
 #
-# One question is one column of weights and one bias. Several questions are several columns. `x @ W
-# + b` asks them all; the field calls it a **linear layer**. Can you say what each of these three
+# One question is one column of weights and one bias. Several questions are several columns.
+# `x @ W + b` asks them all; the field calls it a **linear layer**. Can you say what each of these three
 # columns asks?
 
 # %%
@@ -146,7 +145,7 @@ print("✓ each place works by itself")
 # So attention is where places talk, and feed-forward is where each one works alone, with the same
 # weights at every place.
 #
-# **Exercise 05.1** · easy · 3 minutes. How many weights are these two layers, biases included, for
+# **Exercise 05.1** · easy · 3 minutes. How many parameters (lesson 04b) do these two layers have, for
 # `C` = 96 and `F` = 384? Write your guess into the cell. A rough one will do.
 #
 # <details><summary>Hint</summary>
@@ -168,10 +167,11 @@ shapes = Config(d_model=96, n_heads=3, d_ff=384).parameter_shapes()
 parts = {name: shapes[f"blk.0.{name}"] for name in
          ("ffn_up.weight", "ffn_up.bias", "ffn_down.weight", "ffn_down.bias")}
 lab.reveal("05.1", sum(prod(shape) for shape in parts.values()))
-print(parts)
+for name, shape in parts.items():
+    print(f"{name:16} {shape!s:10} {prod(shape):6}")
 
 # %% [markdown] id="count-after"
-# That is the layout of the package: `ffn_up` and `ffn_down`. Attention had 4·C² + 4·C weights
+# That is the layout of the package: `ffn_up` and `ffn_down`. Attention had 4·C² + 4·C parameters
 # (lesson 04b). With `F` = 4·C, the feed-forward has 8·C² + 5·C, twice as many. Two thirds of what a
 # model learns in its blocks lie here.
 
@@ -189,7 +189,7 @@ print(up_and_down, "and", attention)
 # change its weights a little. What happens to the answer? Nothing. So training finds no direction
 # (warm-up 07b is about such slopes), and this question is dead for good.
 #
-# So people took a curve that is never quite flat. The idea: keep only a share of `x`. How large a
+# So people took a curve without a flat half. The idea: keep only a share of `x`. How large a
 # share? As many as there are random numbers (normal ones, with a spread of 1) below `x`, among all
 # of them.
 
@@ -200,9 +200,9 @@ for number in (-3.0, -1.0, 0.0, 1.0, 3.0):
     print(f"{number:4}: share {share:.2f}, keep {number * share:5.2f}")
 
 # %% [markdown] id="gelu-erf"
-# Far above 0 everything is kept, far below nothing, and in between there is a soft bend. This is
-# **GELU**. Nobody draws random numbers for it. Every library of mathematics has a function for the
-# share, **erf**. (`np.vectorize` calls it once for each number.)
+# Far above 0 everything is kept, far below nothing (-0.00 is a small negative number, rounded), and in between there is a soft bend. This is
+# **GELU**. Nobody draws random numbers for it. Every library of mathematics has a function
+# **erf**, an S from −1 to 1 as wide as these numbers; (1 + erf(x/√2)) / 2 is the share. (`np.vectorize` calls it once for each number.)
 
 # %%
 from math import erf
@@ -316,7 +316,8 @@ lab.view_items(run, start=(1, 3))
 # %% [markdown] id="opencl"
 # ## In OpenCL
 #
-# GELU first. The comment above it holds measured times; we come back to them.
+# GELU first. `TWO_ROOT` is 2·√(2/π) and `CUBE` is 0.044715; the file's head names them (`#define`). The
+# comment holds measured times; we come back to them.
 
 # %%
 lab.show_kernel("gelu", "gelu_forward")
@@ -330,6 +331,7 @@ from llmcl.engine import get_engine
 engine = get_engine()
 ten = engine.to_host(engine.gelu(engine.from_host(np.full(10, 3.0))))
 assert ten.shape == (10,) and np.allclose(ten, gelu(3.0))
+print(ten[:3].round(3))
 
 # %% [markdown] id="opencl-linear"
 # **Exercise 05.3** · medium · 7 minutes. Now write the linear layer. One work-item, one element of
@@ -378,8 +380,8 @@ __kernel void linear(__global const float *x,    // (rows, k)
 # %% [markdown] id="opencl-tiled"
 # The package's kernels do the same on the way out of their tiles (lesson 01b). Why there, and not
 # in a kernel of its own? The sum is still at hand. A second kernel would have to read every number
-# from memory and write it back, for one addition. (`plus` is for lesson 06. `NULL` means that there
-# is none.)
+# from memory and write it back, for one addition. (Read from `if (bias)` on; what
+# stands above is lesson 01b. `plus` is for lesson 06. `NULL` means that there is none.)
 
 # %%
 lab.show_kernel("matmul", "matmul_tiled")
@@ -406,7 +408,7 @@ start = text.index("float8 gelu8(")
 print(text[start : text.index("}", start) + 1])
 
 # %% [markdown] id="ladder-why"
-# Why two kernels for one formula? Most processors have registers for eight floats, and one
+# Why two kernels for one formula? Many processors have registers for eight floats, and one
 # instruction for all of them. `exp` is not one instruction but dozens, and the dozens work on eight
 # numbers as fast as on one. Measure it on your device:
 
@@ -487,8 +489,8 @@ print(np.abs(far_bent).round(3).tolist())
 
 # %% [markdown] id="check-overflow-after"
 # −100 divided by infinity is 0, and 0 is right. On the other side, exp(−2u) is 0, and x / 1 is x.
-# Overflow is harmless as long as infinity only stands **below** the bar. Written as x·exp(2u) / (1
-# + exp(2u)), which on paper is the same, infinity would stand on both sides. Which of the seven
+# Overflow is harmless as long as infinity only stands **below** the bar. Written as x·exp(2u) /
+# (1 + exp(2u)), which on paper is the same, infinity would stand on both sides. Which of the seven
 # numbers would be NaN? (NumPy computes this line in float64, where `exp` overflows above 709 only.)
 
 # %%
@@ -568,7 +570,8 @@ def on_the_engine(x):
 print([which_gelu(f) for f in (on_the_engine, gelu_tanh, gelu_erf, relu)])
 
 # %% [markdown] id="see-places"
-# And a picture of "by itself". One token of the sentence is replaced. Below it, the outputs of an
+# And a picture of "by itself". One token's row of numbers is
+# changed. (The rows are the random `x` from above; any will do.) Below it, the outputs of an
 # attention (lesson 04b) and of a feed-forward, both with random weights. Where can a change at
 # place 3 be seen in each of them? Guess, then move the slider.
 
@@ -801,7 +804,7 @@ __kernel void linear_gelu(__global const float *x, __global const float *w,
 # - There are two GELUs, up to 4.7e-4 apart. A bound tells them apart; a loose tolerance does not,
 #   and a file does not say.
 # - A **feed-forward** goes from `d_model` up to `d_ff`, four times as wide, and down again, for
-#   each place by itself. Two thirds of a block's weights are here.
+#   each place by itself. Two thirds of a block's parameters are here.
 #
 # In `llmcl`: `kernels/gelu.cl`, the bias in `kernels/matmul.cl`, the operations in
 # `llmcl/ops/gelu.py` and `llmcl/ops/linear.py`, their NumPy twins in `llmcl/reference/`, and the

@@ -24,7 +24,7 @@
 #
 # | | |
 # |---|---|
-# | **After this you can** | write layer norm in two passes; place epsilon; predict what depth does without norm and without residual; assemble a block and count its weights |
+# | **After this you can** | write layer norm in two passes; place epsilon; predict what depth does without norm and without residual; assemble a block and count its parameters |
 # | **You need** | lessons 04b and 05 |
 # | **Time** | 55 minutes; 75 with the exercises |
 # | **New words** | layer norm, variance, epsilon, gamma, beta, residual, pre-norm, transformer block |
@@ -40,7 +40,7 @@ lab.start("06")
 # A model stacks blocks; the largest GPT-2 has 48. What happens to a row of numbers on such a way?
 # Take the plainest layer there is, a product with random weights, 24 times in a row. The **spread**
 # of a row, its standard deviation, says how far its numbers usually are from their mean. It is 1 at
-# the start. Which of these three weights will bring it out nearest to 1?
+# the start. Weights with a spread of 0.05, 0.1 or 0.2: which bring it out nearest to 1?
 
 # %%
 import numpy as np
@@ -57,7 +57,8 @@ for spread in (0.05, 0.1, 0.2):
     print(f"weights that spread by {spread}: {after(24, spread):.0e} after 24 layers")
 
 # %% [markdown] id="idea-2"
-# Each layer multiplies the spread by a factor, here about 0.5, 1 and 2. Twenty-four layers multiply
+# Each layer multiplies the spread by a factor, here about 0.5, 1 and 2: the weights'
+# spread times the root of 96, because 96 products are added up (lesson 04a). Twenty-four layers multiply
 # it by the 24th power of that. Weights that are twice as large are ten million times too loud.
 # Nobody can keep weights on this edge, and training moves them.
 #
@@ -234,7 +235,7 @@ lab.view_items(run, start=1)
 lab.show_kernel("layer_norm", "layer_norm_forward")
 
 # %% [markdown] id="opencl-2"
-# The one that computes `r`: its last bracket closes too late for that. As with GELU, there is a
+# The one that computes `r`: the bracket of `sqrt` would have to close before `+ epsilon`. As with GELU, there is a
 # version for processors that takes eight columns at a time (`layer_norm_forward_wide`), and one for
 # graphics cards in which a group shares a row (`layer_norm_gpu.cl`). The engine picks.
 
@@ -333,7 +334,7 @@ def one_branch(x, branch, norm, residual):
 
 def one_block(x, rng, norm, residual, louder):
     """One random block; its weights are `louder` times as large as a fresh model's."""
-    out = louder * 0.02 / np.sqrt(2 * DEPTH)  # the layers that end in a sum begin smaller
+    out = louder * 0.02 / np.sqrt(2 * DEPTH)  # smaller, as 2 * DEPTH of them are added
     qkv, output = rng.normal(0, louder * 0.02, (C, 3 * C)), rng.normal(0, out, (C, C))
     up, down = rng.normal(0, louder * 0.02, (C, 4 * C)), rng.normal(0, out, (4 * C, C))
 
@@ -401,7 +402,7 @@ assert spread["neither"] < 1e-6 and journey(False, False, 1)[0][-1] < 1e-30
 assert likeness["norm only"] > 0.99 and 0.1 < spread["norm only"] < 10
 assert spread["residual only"] > 1000
 assert likeness["both"] < 0.7 and spread["both"] < 10
-print("✓ without both the signal dies; norm alone loses the text; residual alone explodes")
+print("✓ with neither, the signal dies; norm alone loses the text; residual alone explodes")
 
 # %% [markdown] id="see-4"
 # Did you expect the second one? The norm keeps the loudness steady, and still the text is gone
@@ -416,7 +417,8 @@ print("✓ without both the signal dies; norm alone loses the text; residual alo
 # %% [markdown] id="block"
 # ## The whole block
 #
-# Where does the norm go? **Before** each branch, and not on the road itself: `x +
+# Where does the norm go? **Before** each branch, and not on the road itself, the sum that runs
+# through all blocks (others say residual stream): `x +
 # attention(norm(x))`, then `h + feed_forward(norm(h))`. This is called **pre-norm**, and it is what
 # GPT-2 does. The first transformer had it on the road, after each sum (post-norm). Then nothing
 # passes unchanged any more, and deep models become hard to train.
@@ -451,7 +453,7 @@ def block(x, norm1, attention, norm2, feed_forward):
     ### END SOLUTION
 
 # %% [markdown] id="block-2"
-# Now with real parts. The sentence becomes rows, as in lesson 03. The weights come from a model;
+# Now with real parts. The sentence becomes rows, as in lesson 03. The weights come from a fresh model;
 # then everything in it gets a random push. Do you see why? In a fresh model, all gammas are 1, all
 # biases are 0, and many mistakes are invisible (lesson 05).
 
@@ -540,8 +542,8 @@ print("✓ the chain of checked links is the block, to the last bit")
 # wrong when one is. (`fused_attention` is the attention that never stores its table of shares;
 # lesson 13 is about it.)
 #
-# **Exercise 06.4** · medium · 5 minutes. Write `block_weights(C)`: how many weights a block has,
-# biases and norms included, when the feed-forward is four times as wide as the row.
+# **Exercise 06.4** · medium · 5 minutes. Write `block_weights(C)`: how many parameters a block has,
+# norms included, when the feed-forward is four times as wide as the row.
 #
 # <details><summary>Hint</summary>
 #
@@ -551,8 +553,8 @@ print("✓ the chain of checked links is the block, to the last bit")
 #
 # <details><summary>I am stuck: give me lines to choose from</summary>
 #
-# One of these three: `return 12 * C * C + 13 * C`, `return 12 * C * C + 11 * C`, `return 12 * C * C
-# + 9 * C`.
+# One of these three: `return 12 * C * C + 13 * C`, `return 12 * C * C + 11 * C`,
+# `return 12 * C * C + 9 * C`.
 #
 # </details>
 
@@ -567,7 +569,7 @@ def block_weights(C):
 # %%
 counted = sum(array.size for name, array in model.weights().items() if name.startswith("blk.0."))
 assert block_weights(96) == counted
-print(f"{counted:,} weights in a block of width 96")
+print(f"{counted:,} parameters in a block of width 96")
 
 # %% [markdown] id="break"
 # ## Break it
@@ -636,7 +638,7 @@ for middle in (0, 100, 1000, 10_000):
 # %% [markdown] id="break-5"
 # The true variance is 1 each time. At 1000 the squares are a million. A float32 has seven digits,
 # so a million is known to about a tenth, and the 1 that we are looking for drowns in it. The result
-# can even be below 0. What is its root then? In the kernel:
+# can even be below 0. What is its root then? NaN. In the kernel:
 
 # %%
 lab.run_broken("06.one_pass")
@@ -763,7 +765,7 @@ __kernel void rms_norm(__global const float *x,        // (rows, C)
 # - Neither: the signal dies. Norm alone: all places become one. Residual alone: it explodes once
 #   weights have grown.
 # - A pre-norm **transformer block**: `h = x + attention(norm(x))`, then `h +
-#   feed_forward(norm(h))`. It has 12·C² + 13·C weights.
+#   feed_forward(norm(h))`. It has 12·C² + 13·C parameters.
 #
 # In `llmcl`: `kernels/layer_norm.cl` and `kernels/residual.cl`, the operations in `llmcl/ops/`,
 # their NumPy twins in `llmcl/reference/`, and `LayerNorm` and `Block` in `llmcl/layers.py`.

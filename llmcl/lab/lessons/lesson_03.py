@@ -5,6 +5,7 @@ import numpy as np
 from ...reference import bounds
 from ...reference import embedding as reference
 from . import Broken, Exercise, KernelTask, Question, blank, kernel_file
+from .lesson_00 import orders
 
 
 def _case(seed, B, T, C, V, P, first=0):
@@ -69,6 +70,19 @@ LOOK_UP = KernelTask(
         ("table[ids[place] * C + c]", "table[place * C + c]", "Where is the id looked at?"),
         ("table[ids[place] * C + c]", "table[ids[place] + c]", "How long is a row of the table?"),
         ("table[ids[place] * C + c]", "table[ids[c] * C + c]", "Whose id is it: the place's?"),
+        (
+            "table[ids[place] * C + c]",
+            "table[ids[place] * n + c]",
+            "How long is a row of the table?",
+        ),
+        ("x[place * C + c] =", "x[c * n + place] =", "How long is a row of x?"),
+        ("] = table", "] += table", "What stands in x before anybody has written there?"),
+        ("c >= C || place >= n", "c >= C", "The channels are guarded. And the places?"),
+        (
+            "int c = get_global_id(0);\n    const int place = get_global_id(1)",
+            "int c = get_global_id(1);\n    const int place = get_global_id(0)",
+            "Which dimension counts the channels?",
+        ),
     ],
 )
 
@@ -100,12 +114,21 @@ EXERCISES = {
             (lambda: (2, 8), "Each id is replaced by a row. Where do its channels go?"),
             (lambda: (2, 3), "Each of the places gets a row of its own; where are the eight?"),
             (lambda: (7, 3), "Is the whole table wanted, or a row for each id?"),
+            (lambda: (8, 2, 3), "Which comes first in ids2: sentences, or places?"),
+            (lambda: (2, 3, 8), "What does an id turn into, and where does that stand?"),
+            (lambda: (3, 2, 8), "What does an id turn into, and where does that stand?"),
+            (lambda: (16, 3), "Are the two sentences still apart?"),
+            (lambda: (8, 3), "That is one sentence. How many are there?"),
+            (lambda: (2, 8, 7), "An id is replaced by a row. How long is a row?"),
+            (lambda: (2, 8, 7, 3), "An id is replaced by one row. By how many of the seven?"),
+            (lambda: 48, "That is how many numbers come out. In which shape?"),
+            (lambda: "(2, 8, 3)", "Right, but as text. Write the tuple without quotes."),
         ],
         secret=True,
     ),
     "03.2": Exercise(
         embed,
-        cases=[_embed_case(1, 4, 7, 9, 3, 0), _embed_case(2, 3, 5, 8, 2, 5)],
+        cases=[_embed_case(1, 4, 7, 9, 3, 0), _embed_case(2, 3, 5, 9, 2, 5)],
         mistakes=[
             (
                 lambda i, t, p, first=0: t[i] + p[: len(i)],
@@ -113,6 +136,27 @@ EXERCISES = {
             ),
             (lambda i, t, p, first=0: t[i], "Where do the positions come in?"),
             (lambda i, t, p, first=0: t[i] + p[first], "Does every place get the same position?"),
+            (lambda i, t, p, first=0: t[i] * p[first : first + len(i)], "Are the rows multiplied?"),
+            (
+                lambda i, t, p, first=0: np.concatenate([t[i], p[first : first + len(i)]], axis=1),
+                "Side by side, or added?",
+            ),
+            (
+                lambda i, t, p, first=0: p[first : first + len(i)],
+                "Where does the row of the token come in?",
+            ),
+            (
+                lambda i, t, p, first=0: t[i] + p[first + 1 : first + 1 + len(i)],
+                "Do positions begin at 0, or at 1?",
+            ),
+            (
+                lambda i, t, p, first=0: t[i] + p[first : first + len(i)][::-1],
+                "Which position comes first?",
+            ),
+            (
+                lambda i, t, p, first=0: t[i] + p[i],
+                "Is the row of the position chosen by the id, or by the place?",
+            ),
             (
                 lambda i, t, p, first=0: t[i] + p[np.minimum(i, len(p) - 1)],
                 "Is the row of the position chosen by the id, or by the place?",
@@ -128,26 +172,60 @@ EXERCISES = {
                 lambda rows, table: [int(np.abs(table - r).sum(axis=1).argmax()) for r in rows],
                 "Is the wanted row the nearest one, or the farthest?",
             ),
+            (
+                lambda rows, table: [int((table - r).sum(axis=1).argmin()) for r in rows],
+                "Can a distance be below zero? What does np.abs do?",
+            ),
+            (
+                lambda rows, table: [int(np.abs(table - r).sum(axis=0).argmin()) for r in rows],
+                "Is there a sum for each row of the table, or for each channel?",
+            ),
+            (
+                lambda rows, table: [int(np.abs(table - r).argmin()) for r in rows],
+                "Is there one distance for each row of the table?",
+            ),
+            (
+                lambda rows, table: [np.abs(table - r).sum(axis=1).min() for r in rows],
+                "Is the smallest distance wanted, or the row where it is?",
+            ),
+            (
+                lambda rows, table: int(np.abs(table - rows[0]).sum(axis=1).argmin()),
+                "That is one id. How many rows were fetched?",
+            ),
+            (lambda rows, table: rows, "Those are the rows. What are their numbers in the table?"),
         ],
     ),
     "03.4": LOOK_UP,
     "03.5": Exercise(
         lambda vocab_size, context_length, d_model: (vocab_size + context_length) * d_model,
-        cases=[(512, 256, 96), (7, 5, 3)],
+        cases=[(7, 5, 3), (512, 256, 96)],
         mistakes=[
             (lambda v, p, c: v * c, "There are two tables. How many rows does the second have?"),
             (lambda v, p, c: v * p * c, "Does every token have a row for each position?"),
             (lambda v, p, c: v * c + p, "Is a position one number, or a row of numbers?"),
+            (lambda v, p, c: v + p * c, "Is a token one number, or a row? Are brackets missing?"),
+            (lambda v, p, c: v + p + c, "Those are the rows. How many numbers has each of them?"),
+            (lambda v, p, c: v + p, "Those are the rows. How many numbers has each of them?"),
+            (lambda v, p, c: 2 * v * c, "Do both tables have the same number of rows?"),
+            (lambda v, p, c: p * c, "That is the table of positions. And the tokens?"),
+            (lambda v, p, c: v * c * p * c, "Are two tables held together, or multiplied?"),
         ],
     ),
     "03.6": Exercise(
         lambda: "DBCA",
         cases=[()],
-        mistakes=[
-            (lambda: "BDCA", "Can a work-item leave before it knows who it is?"),
-            (lambda: "DBEA", "One line takes the position of the place in the whole batch."),
-            (lambda: "DBAC", "What does the sum need before it can be written?"),
-        ],
+        mistakes=orders(
+            "DBCA",
+            "E",
+            "One line takes the position of the place in the whole batch.",
+            [
+                ("D", "B", "Can a work-item leave before it knows who it is?"),
+                ("D", "C", "Where does `place` come from?"),
+                ("C", "A", "What does the sum need before it can be written?"),
+                ("B", "C", "What does ids[place] read in a work-item that has no place?"),
+                ("B", "A", "May a work-item without an element write one?"),
+            ],
+        ),
         secret=True,
     ),
 }
@@ -156,7 +234,7 @@ QUESTIONS = {
     "03.q1": Question("B", {
         "A": "nothing is multiplied; the product with a one-hot matrix only gives the same rows",
         "B": "an id is the number of a row, and the row is copied",
-        "C": "ids are names: 200 is not twice as much of anything as 100",
+        "C": "ids are names: 200 is not twice 100, and their rows have nothing in common",
     }),
     "03.q2": Question("C", {
         "A": "the shapes fit, so no shape can tell",
@@ -165,7 +243,7 @@ QUESTIONS = {
     }),
     "03.q3": Question("A", {
         "A": "the row of the last token, and of nothing before it",
-        "B": "that is what it would need, and what it does not have",
+        "B": "a bigram knows pairs only: from the token before the last on, it has forgotten all",
         "C": "it has no positions: a pair counts the same wherever it stands",
     }),
     "03.q4": Question("C", {

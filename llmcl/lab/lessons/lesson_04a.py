@@ -56,6 +56,11 @@ def _largest_of_all_rows(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def _largest_of_all_that_is_seen(scores):
+    e = np.exp(_hidden(scores) - _hidden(scores).max())
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def _largest_of_the_future(scores):
     e = np.exp(scores - scores.max(axis=-1, keepdims=True)) * _past(scores)
     return e / e.sum(axis=-1, keepdims=True)
@@ -295,6 +300,10 @@ EXERCISES = {
                 lambda: _by_hand(lambda s: _past(s) / (1.0 + np.arange(len(s)))[:, None]),
                 "What are the two scores of place 1?",
             ),
+            (
+                lambda: [*_by_hand()[:2], [0, 0, 8, 1]],
+                "Place 2 fits no key, so its scores are equal. Which shares are equal, too?",
+            ),
         ],
         tolerance=0.01,
         secret=True,
@@ -305,6 +314,18 @@ EXERCISES = {
         mistakes=[
             (_quiet(_no_largest), "What is exp of a score of 2000?"),
             (_quiet(_largest_of_all_rows), "Does each row take away its own largest score?"),
+            (
+                _quiet(_largest_of_all_that_is_seen),
+                "Does each row take away its own largest score?",
+            ),
+            (
+                _quiet(lambda s: _softmax(np.where(_past(s), s, -1000.0))),
+                "Is there a score below yours, in a row of low ones? Which number has none below?",
+            ),
+            (
+                _quiet(lambda s: _softmax(np.where(_past(s.T).T, s, -np.inf))),
+                "On which side of the diagonal is the past?",
+            ),
             (_quiet(_largest_of_the_future), "May the largest score come from the future?"),
             (_quiet(lambda s: _softmax(s * _past(s))), "Which share does a score of 0 get?"),
             (_quiet(lambda s: _softmax(s) * _past(s)), "Do the rows still sum to 1?"),
@@ -341,6 +362,7 @@ EXERCISES = {
         lambda: "CBEFA",
         cases=[()],
         mistakes=[
+            (lambda: "CBFA", "Where is the future hidden?"),
             (lambda: "CBDFA", "Which share does a score of 0 get?"),
             (lambda: "CBFEA", "Can a share be minus infinity?"),
             (lambda: "CBFDA", "Do rows still sum to 1 if the mask comes after softmax?"),

@@ -289,6 +289,7 @@ EXERCISES = {
         lambda: "CBFDAE",
         cases=[()],
         mistakes=[
+            (lambda: "CBFDA", "What brings together what the heads heard?"),
             (lambda: "CBFDGE", "Which of the two lines puts a place's numbers side by side?"),
             (lambda: "CBDFAE", "Can there be shares before there are scores?"),
             (lambda: "BCFDAE", "Can q, k and v be cut out before they are computed?"),

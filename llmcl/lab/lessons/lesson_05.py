@@ -275,6 +275,7 @@ EXERCISES = {
         lambda: "DBFA",
         cases=[()],
         mistakes=[
+            (lambda: "DBF", "Each of the two layers has a bias. Where is the second?"),
             (lambda: "DBAF", "The last line gives the row its old width back. Which one is that?"),
             (lambda: "BDFA", "What is bent, if nothing is wide yet?"),
             (lambda: "DFBA", "What lies between two layers, so that they are not one?"),

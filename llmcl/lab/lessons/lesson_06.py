@@ -230,6 +230,8 @@ EXERCISES = {
             (lambda x, g, b, e: _layer_norm(x, g, b, e, center=False), "Is the mean taken away?"),
             (lambda x, g, b, e: _layer_norm(x, 1, b, e), "Where does gamma come in?"),
             (lambda x, g, b, e: _layer_norm(x, g, 0, e), "Where does beta come in?"),
+            (lambda x, g, b, e: _layer_norm(x, g, 0, e) + b * g, "Is beta stretched by "
+             "gamma, too?"),
             (lambda x, g, b, e: _layer_norm(x, g, b, e, axis=0), "Is it the mean of each row, or "
              "of each column?"),
             (lambda x, g, b, e: _layer_norm(x, g, b, e, axis=None), "Has each row a mean of its "
@@ -251,6 +253,12 @@ EXERCISES = {
             (lambda x, n1, a, n2, f: f(n2(a(n1(x)))), "Where is the bypass?"),
             (lambda x, n1, a, n2, f: _block(x, lambda y: y, a, lambda y: y, f), "Where are the two "
              "norms?"),
+            (lambda x, n1, a, n2, f: _block(x, n1, a, lambda y: y, f), "Where is the second norm?"),
+            (lambda x, n1, a, n2, f: _block(x, lambda y: n1(a(y)), lambda y: y, n2, f), "Does the "
+             "norm come before its branch, or after?"),
+            (lambda x, n1, a, n2, f: _block(x, lambda y: n1(a(y)), lambda y: y,
+                                            lambda y: n2(f(y)), lambda y: y),
+             "Does the norm come before its branch, or after?"),
             (lambda x, n1, a, n2, f: _block(x, n2, a, n1, f), "Which norm is for which branch?"),
             (lambda x, n1, a, n2, f: _block(x, n1, a, n1, f), "Which norm is for which branch?"),
             (lambda x, n1, a, n2, f: n1(x) + a(n1(x)) + f(n2(n1(x) + a(n1(x)))), "Is x itself on "
