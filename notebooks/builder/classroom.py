@@ -20,7 +20,8 @@ ANSWER = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
-SHORT = 40  # characters; a shorter answer of one line may well stand in a lesson's code elsewhere
+# A folded block that offers lines or pieces to choose from.
+CHOICE = re.compile(r"<details><summary>I am stuck.*?</details>", re.DOTALL)
 
 
 def write_class(name: str, folder: Path, execute: bool = False, force: bool = False) -> None:
@@ -69,18 +70,18 @@ def unfold(text: str) -> str:
 def answers_left(name: str, notebook: nbformat.NotebookNode) -> list[str]:
     """Where the text of a solution can still be read: a sentence for each place.
 
-    A long solution may stand nowhere; a short one of one line, which is often a line that the
-    lesson has taught, may not stand in prose.
+    A solution may stand nowhere; one of a single line, which is often a line of a kernel that the
+    lesson shows, may stand in code. A folded choice of lines may hold the right one.
     """
     lines = []
     for cell_id, bodies in solutions(name).items():
         for body in bodies:
             answer = squeeze(body)
-            short = len(answer) < SHORT and len(body.strip().splitlines()) == 1
+            short = len(body.strip().splitlines()) == 1
             for cell in notebook.cells:
                 if short and cell.cell_type == "code":
                     continue
-                if any(answer in squeeze(text) for text in readable(cell)):
+                if any(answer in squeeze(CHOICE.sub("", text)) for text in readable(cell)):
                     lines.append(
                         f"the solution of cell {cell_id} can also be read in cell {cell.id}; "
                         "fold it under a summary that begins with Solution, or change that cell."

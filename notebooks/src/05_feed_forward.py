@@ -201,8 +201,8 @@ for number in (-3.0, -1.0, 0.0, 1.0, 3.0):
 
 # %% [markdown] id="gelu-erf"
 # Far above 0 everything is kept, far below nothing (-0.00 is a small negative number, rounded), and in between there is a soft bend. This is
-# **GELU**. Nobody draws random numbers for it. Every library of mathematics has a function
-# **erf**, an S from −1 to 1 as wide as these numbers; (1 + erf(x/√2)) / 2 is the share. (`np.vectorize` calls it once for each number.)
+# **GELU**. Nobody draws random numbers for it. Every library of mathematics has
+# **erf**, and (1 + erf(x/√2)) / 2 is this share. (`np.vectorize` calls it once for each number.)
 
 # %%
 from math import erf

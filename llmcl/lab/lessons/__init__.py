@@ -56,7 +56,8 @@ class Broken:
     """A kernel that looks right: one change to a task's text, and who finds it.
 
     tries are pairs of a label and a case. finder is "check" if wrong numbers give it away, or the
-    words of the strict device's finding, such as "invalid write".
+    words of the strict device's finding, such as "invalid write". luck: the check's answer depends
+    on what lies past the end, so it is not printed.
     """
 
     task: KernelTask
@@ -65,6 +66,7 @@ class Broken:
     tries: list[tuple[str, tuple]]
     finder: str
     reason: str
+    luck: bool = False
 
     @property
     def text(self) -> str:

@@ -269,7 +269,6 @@ EXERCISES = {
              "numbers. Did you look below zero, too?"),
             (lambda f: _which(f, neither="erf"), "What do you say to a curve that is neither?"),
         ],
-        secret=True,
     ),
     "05.5": Exercise(
         lambda: "DBFA",
