@@ -57,8 +57,8 @@ def judge(function: Callable, task: lessons.Exercise) -> Outcome:
             return missing(name)
         except Exception as error:
             return Outcome("wrong", f"✗ {name}: raises {type(error).__name__}: {error}")
-        if task.secret and isinstance(got, str):  # letters in order: "fab" is "FAB"
-            got = got.strip().upper()
+        if isinstance(got, str) and isinstance(wanted, str) and wanted.isupper():
+            got = got.strip().upper()  # letters in order: "fab" is "FAB"
         fault = difference(got, wanted, task.tolerance)
         if fault:
             fault = f"{_short(got)} is not it" if task.secret else fault
