@@ -224,7 +224,6 @@ EXERCISES = {
             (lambda: "DCFABE", "Can a result be fetched before the kernel is launched?"),
             (lambda: "DCFEAB", "What is launched, if the kernel is not there yet?"),
             (lambda: "DCFAE", "And how does the result come back?"),
-            (lambda: "dcfaeb", "The order is right. Are the letters capitals, as in the list?"),
             *(
                 (lambda order=order: order, "One step does not belong. Which one asks a question?")
                 for order in ("GCFAEB", "DGFAEB", "DGCFAEB", "GDCFAEB", "DCGFAEB", "GFAEB",

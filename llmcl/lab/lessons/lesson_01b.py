@@ -290,7 +290,6 @@ EXERCISES = {
         mistakes=[
             (lambda: "CDABE", "Is the tile whole when the first one adds?"),
             (lambda: "CADEB", "What happens to the tile while another one still reads it?"),
-            (lambda: "cadbe", "The order is right. Are the letters capitals, as in the list?"),
             (lambda: "CADB", "And where does the sum go?"),
             (lambda: "CABDE", "Is anything loaded between the two barriers?"),
             *(

@@ -193,7 +193,6 @@ EXERCISES = {
             (lambda: "CEAFB", _ORDER),
             (lambda: "EACFB", _ORDER),
             (lambda: "ECAF", "Is one merge enough?"),
-            (lambda: "ecafb", "The order is right. Are the letters capitals, as in the list?"),
             (lambda: "ECFAB", _ORDER),
             (lambda: "CAFEB", "What are the pairs made of, before there are any merges?"),
             *((lambda order=order: order, _ODD)

@@ -78,7 +78,6 @@ EXERCISES = {
             (lambda: "CFDAB", "Which token is looked at, before there is a new one?"),
             (lambda: "CADFB", _SPOT),
             (lambda: "CFBAD", _SPOT),
-            (lambda: "cfadb", "The order is right. Are the letters capitals, as in the list?"),
             (lambda: "CFABD", "When is there a reason to stop?"),
             *((lambda order=order: order, _ODD)
               for order in ("ECFADB", "CEFADB", "CFEADB", "CFAEDB", "CFADEB", "CFADBE", "EFADB")),
