@@ -9,6 +9,10 @@ PLAN = (
     "00 00a 00b 01a 01b 02 02b 03 04a 04b 05 06 07 07b 08a 08b 08c 09 10 11 12a 12b 13 14 15 16"
 ).split()
 WARM_UPS = {"00a", "00b", "07b"}
+# Work of one's own over several hours; they have a form of their own.
+CAPSTONES = {"15", "16"}
+# What the main line can do without.
+ELECTIVES = {"13", "14"}
 SOURCES = sorted(path.stem for path in (FOLDER / "src").glob("*.py"))
 NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 # 90 and 91 are for looking up, not for learning.
@@ -21,8 +25,8 @@ def number_of(name):
 
 
 def is_full(name):
-    """Whether a lesson has all ten parts: not the first one, and no warm-up."""
-    return number_of(name) not in WARM_UPS | {"00"}
+    """Whether a lesson has all ten parts: not the first one, no warm-up and no capstone."""
+    return number_of(name) not in WARM_UPS | CAPSTONES | {"00"}
 
 
 def code(notebook):

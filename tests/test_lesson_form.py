@@ -3,15 +3,27 @@
 The ten parts are known by the ids of the prose blocks that begin them: `idea`, `numpy`, `item`
 (one element at a time), `opencl`, `check`, `see`, `break`, `exercises`, `recap` (what you have
 now), `bridge` (the last block, which names the next lesson). Each begins with a heading, but for
-`bridge`. The first four come in this order, and `recap` and `bridge` at the end. Lesson 00 and
-the warm-ups need only `promise`, `recap` and `bridge`. `promise` is every lesson's first block.
+`bridge`. The first four come in this order, and `recap` and `bridge` at the end. Lesson 00, the
+warm-ups and the capstones need only `promise`, `recap` and `bridge`, and a capstone asks no
+questions at the end. `promise` is every lesson's first block.
 """
 
 import re
 
 import pytest
 
-from lesson_helpers import LESSONS, PLAN, WARM_UPS, about, code, is_full, number_of, written
+from lesson_helpers import (
+    CAPSTONES,
+    ELECTIVES,
+    LESSONS,
+    PLAN,
+    WARM_UPS,
+    about,
+    code,
+    is_full,
+    number_of,
+    written,
+)
 from notebook_builder import build
 
 PARTS = "idea numpy item opencl check see break exercises recap bridge".split()
@@ -72,16 +84,23 @@ def test_it_has_its_parts(lesson):
     assert list(text)[-1] == "bridge", "the last prose block is `bridge`"
 
 
+def first_without(numbers, skipped):
+    """The first of the numbers that is not skipped, in a list; empty if there is none."""
+    return [n for n in numbers if n not in skipped][:1]
+
+
 def test_the_bridge_names_the_next_lesson(lesson):
     after = PLAN[PLAN.index(number_of(lesson)) + 1 :]
     if not after:
         pytest.skip("the last lesson")
-    nexts = {after[0], next((n for n in after if n not in WARM_UPS), after[0])}
+    nexts = {after[0], *(n for skip in (WARM_UPS, ELECTIVES) for n in first_without(after, skip))}
     found = set(re.findall(r"\b\d\d[a-z]?\b", blocks(lesson)["bridge"]))
     assert nexts & found, f"the bridge names none of {sorted(nexts)}"
 
 
 def test_it_asks_what_the_reader_remembers(lesson):
+    if number_of(lesson) in CAPSTONES:
+        pytest.skip("a capstone is a question as a whole")
     number = number_of(lesson)
     programs = "\n".join(cell.source for cell in code(build.assemble(lesson)))
     asked = re.findall(rf'lab\.quiz\("{number}\.q(\d)"\)', programs)
