@@ -1,6 +1,7 @@
 """Copies of the package: written with faults in them, and imported under a name of their own."""
 
-import importlib
+import importlib.util
+import itertools
 import shutil
 import sys
 from collections.abc import Sequence
@@ -9,14 +10,15 @@ from types import ModuleType
 
 from ...errors import LlmclError
 from ...resources import data_dir, kernels_dir
-from .faults import Fault, faults_of
+from .faults import EXAMPLE, Fault, faults_of
 
 NAME = "sabotaged"
+_loads = itertools.count(1)
 PACKAGE = Path(__file__).resolve().parents[2]
 # What a package under test offers as m.data, m.model, …
 MODULES = (
     "chat_format checkpoint config data engine evaluate generate gguf_file layers model ops "
-    "optimizer reference settings tokenizer train"
+    "optimizer reference resources settings tokenizer train"
 ).split()
 TESTS = '''"""Your tests. Each takes a package m, and fails when there is a fault in m."""
 
@@ -50,6 +52,13 @@ def prepare(number: str, folder: Path) -> Path:
     return folder
 
 
+def example(folder: Path, *, sound: bool = False) -> Path:
+    """The folder of the lesson's example, made anew: a copy with one fault, or a sound one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    write_copy(folder, [] if sound else [EXAMPLE])
+    return folder
+
+
 def write_copy(folder: Path, faults: Sequence[Fault]) -> None:
     """Writes folder/sabotaged: the package without its lab, with these faults in it."""
     target = folder / NAME
@@ -69,23 +78,26 @@ def write_copy(folder: Path, faults: Sequence[Fault]) -> None:
 def load(folder: Path) -> ModuleType:
     """The copy in the folder, imported afresh, so that a changed file counts.
 
-    Its modules are attributes: m.data, m.model, m.engine, … Raises LlmclError for a copy that
-    Python cannot import.
+    Its modules are attributes: m.data, m.model, m.engine, … Each load has a name of its own, since
+    a package that imports late must find itself, not the copy that was loaded after it. Raises
+    LlmclError for a copy that Python cannot import.
     """
-    for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
-        del sys.modules[name]
-    importlib.invalidate_caches()
-    place = str(folder.resolve())
-    sys.path.insert(0, place)
+    name = f"{NAME}_{next(_loads)}"
+    place = folder / NAME
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode  # a stale .pyc would count
     try:
-        package = importlib.import_module(NAME)
-        for name in MODULES:
-            importlib.import_module(f"{NAME}.{name}")
+        spec = importlib.util.spec_from_file_location(
+            name, place / "__init__.py", submodule_search_locations=[str(place)]
+        )
+        package = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(package)
+        for module in MODULES:
+            importlib.import_module(f"{name}.{module}")
     except Exception as error:
         raise LlmclError(
             f"the copy cannot be imported: {type(error).__name__}: {error}; "
             "look at the file that you changed last."
         ) from error
     finally:
-        sys.path.remove(place)
+        sys.dont_write_bytecode = before
     return package

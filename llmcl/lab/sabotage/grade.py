@@ -75,6 +75,15 @@ def _caught(faults: Sequence[Fault], tests: Path) -> dict[str, bool]:
     return caught
 
 
+def try_tests(folder: Path) -> None:
+    """Runs the student's tests.py on the copy in the folder, and prints what each one says."""
+    said = run(folder, tests=folder / "tests.py")
+    if not said:
+        print("tests.py has no test, or did not end: a test is a function test_…(m).")
+    for name, error in said.items():
+        print(f"✗ {name}: {error}" if error else f"✓ {name} passes")
+
+
 def run(folder: Path, *, probes: Sequence[str] = (), tests: Path | None = None) -> dict[str, str]:
     """What each probe or test says of the package in a folder: "" if it passes, else why not.
 
