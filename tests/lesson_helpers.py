@@ -46,7 +46,9 @@ def written(notebook):
 
 def words(text):
     """The words a reader reads: no code, no markup, no folded blocks."""
-    text = re.sub(r"<details>.*?</details>|```.*?```|<[^>]+>", " ", text, flags=re.DOTALL)
+    text = re.sub(
+        r"<details>.*?</details>|```.*?```|<[^>]+>|(?<=\])\([^)\s]*\)", " ", text, flags=re.DOTALL
+    )
     return re.findall(r"[^\W_][\w'’-]*", text)
 
 

@@ -21,6 +21,7 @@ from notebook_builder import build
 # Names that lesson 00 must use to show the whole road at once (n_heads, vocab_size) are left out.
 WATCHED = {
     "AdamW": (r"\bAdamW\b", None),
+    "alignment": (r"\balignments?\b", None),
     "atomic": (r"\batomics?\b", r"\batomic_\w+"),
     "attention": (r"\battention\b", r"\battention"),
     "backward": (r"\bbackward\b|\bbackprop", r"\bbackward\b|_backward\b"),
@@ -39,6 +40,8 @@ WATCHED = {
     "embedding": (r"\bembed(s|dings?)?\b", r"\bembedding"),
     "epoch": (r"\bepochs?\b", r"\bepochs?\b"),
     "epsilon": (r"\bepsilon\b", r"\bepsilon\b|\beps\b"),
+    "fine-tuning": (r"\bfine-tun", None),
+    "forgetting": (r"\bforgetting\b", None),
     "GELU": (r"\bGELUs?\b", r"\bgelu"),
     "gradient": (r"\bgradients?\b", r"\bgrad(ient)?s?\b"),
     "head": (r"(?<!your )(?<!my )(?<!by )\bheads?\b", r"\b(split|join)_heads\b"),
@@ -54,6 +57,7 @@ WATCHED = {
     "residual": (r"\bresiduals?\b", r"\bresidual"),
     "roofline": (r"\brooflines?\b", r"\broofline"),
     "softmax": (r"\bsoftmax\b", r"\bsoftmax"),
+    "teacher forcing": (r"\bteacher[ -]forc", None),
     "temperature": (r"\btemperatures?\b", r"\btemperature\b"),
     "tied weights": (r"\btied\b", None),
     "tile": (r"\btil(e|es|ed|ing)\b", r"\bTILE\b"),

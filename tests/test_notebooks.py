@@ -91,7 +91,8 @@ def test_a_cell_that_is_not_compared_is_followed_by_one_that_is(notebook):
 def test_the_words_are_plain(notebook):
     text = "\n".join(cell.source for cell in prose(notebook))
     assert len(words(text)) < 2_500
-    found = {word for word in words(text.lower()) if word in HYPE}
+    # A file's magic number is what the field calls it.
+    found = {word for word in words(text.lower().replace("magic number", "")) if word in HYPE}
     assert not found
     sentences = re.sub(r"```.*?```|`[^`]*`|!\[|!=", " ", text, flags=re.DOTALL)
     assert "!" not in sentences

@@ -6,7 +6,7 @@ from ..errors import DataError
 from ..resources import kernels_dir
 from .display import bundle_code
 
-_KERNEL = re.compile(r"__kernel\s+void\s+(\w+)")
+_KERNEL = re.compile(r"__kernel\s+(?:__attribute__\s*\(\([^\n]*\)\)\s*)?void\s+(\w+)")
 
 
 def show_kernel(file: str, kernel: str) -> None:
@@ -32,11 +32,12 @@ def kernel_lines(text: str, kernel: str, title: str) -> tuple[list[str], int]:
     Raises DataError, which names the text by its title, when there is no such kernel.
     """
     lines = text.splitlines()
-    starts = {m[1]: i for i, line in enumerate(lines) if (m := _KERNEL.search(line))}
+    starts = {m[1]: text.count("\n", 0, m.start(1)) for m in _KERNEL.finditer(text)}
     if kernel not in starts:
         raise DataError(f"{title} has no {kernel!r}; it has {', '.join(starts)}.")
     first = last = starts[kernel]
-    while first and lines[first - 1].lstrip().startswith(("//", "/*", "*", "__attribute__")):
+    above = ("//", "/*", "*", "__attribute__", "__kernel")
+    while first and lines[first - 1].lstrip().startswith(above):
         first -= 1
     while lines[last].rstrip() != "}":
         last += 1

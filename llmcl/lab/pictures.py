@@ -32,10 +32,15 @@ def figure(alt: str, width: float = 6.4, height: float = 3.2, columns: int = 1):
     made.alt = alt
     side_by_side = list(made.subplots(1, columns, squeeze=False)[0])
     for axes in side_by_side:
-        axes.set_prop_cycle(color=list(COLORS.values()))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.3)
+        style(axes)
     return made, side_by_side[0] if columns == 1 else side_by_side
+
+
+def style(axes) -> None:
+    """Gives axes the look of figure()."""
+    axes.set_prop_cycle(color=list(COLORS.values()))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.3)
 
 
 def show(made: Figure) -> None:

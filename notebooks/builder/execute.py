@@ -23,7 +23,8 @@ SECONDS_BEFORE_STOPPING = 4 * SECONDS_FOR_A_CELL
 def run(notebook: nbformat.NotebookNode, folder: Path, **variables: str) -> dict[str, float]:
     """Executes the notebook in a folder: the seconds of each code cell, by its id.
 
-    The kernel finds this checkout's llmcl; `variables` are added to its environment.
+    The kernel finds this checkout's llmcl; `variables` are added to its environment. What it writes
+    goes to a folder of its own, so that no model or number of an earlier run shows in the result.
     """
     paths = [str(places.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
@@ -48,7 +49,11 @@ def run(notebook: nbformat.NotebookNode, folder: Path, **variables: str) -> dict
     )
     # What the kernel's process itself writes (not its cells) is about sockets, and not for readers.
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    client.execute(env=environment | variables, **quiet)
+    with tempfile.TemporaryDirectory() as lab:
+        client.execute(env=environment | {"LLMCL_LAB": lab} | variables, **quiet)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            rename(output, lab, "build")
     notebook.metadata = metadata  # without the kernel's version and the widgets' state
     return seconds
 
@@ -108,6 +113,15 @@ def refuse(cell: nbformat.NotebookNode, output: nbformat.NotebookNode) -> None:
         for word in private:
             if len(word) > 1 and word in text:
                 raise BuildError(f"cell {cell.id} prints {word!r}, which is this machine's own.")
+
+
+def rename(output: nbformat.NotebookNode, folder: str, shown: str) -> None:
+    """Shows a folder by another name wherever an output names it."""
+    if "text" in output:
+        output.text = output.text.replace(folder, shown)
+    for kind, value in output.get("data", {}).items():
+        if kind.startswith("text/"):
+            output.data[kind] = value.replace(folder, shown)
 
 
 def texts(output: nbformat.NotebookNode) -> list[str]:

@@ -15,7 +15,7 @@ EXERCISES = {
                 ("C", "A", "What do you halve, before you have seen that something is wrong?"),
                 ("A", "E", "Can you name the line before you know the part?"),
                 ("E", "B", "A test written before you know the line: what would it look at?"),
-                ("B", "D", "Mended first: how will you know that your test fails without the cure?"),
+                ("B", "D", "Mended first: how will you see your test fail without the cure?"),
             ],
         ),
         secret=True,
