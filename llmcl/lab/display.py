@@ -36,6 +36,16 @@ def bundle_code(text: str, language: str) -> None:
     display({"text/plain": text, "text/markdown": f"```{language}\n{text}\n```"}, raw=True)
 
 
+def bundle_page(text: str, page: str) -> None:
+    """Displays HTML; the text is what a plain terminal prints."""
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(text)
+        return
+    display({"text/plain": text, "text/html": page}, raw=True)
+
+
 def caption(text: str) -> None:
     """Displays a line below a picture, for those who cannot see it and those who can."""
     try:
