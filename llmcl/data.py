@@ -5,6 +5,8 @@ A text file has one sentence a line; a dialogue file has one JSON object a line,
 CR. Blank lines are skipped, and white space around a line or a field is removed. The end token's
 text in a file is a text like any other: a tokenizer never makes the end token of it.
 
+A folder of texts is read as documents: whole texts, with their line breaks and paragraphs.
+
 A row is a pair of equally long lists, inputs and targets: targets[i] is the token that follows
 inputs[i], or IGNORED where the loss must not look.
 """
@@ -24,10 +26,12 @@ from .tokenizer_base import Tokenizer
 IGNORED = -1
 Row = tuple[list[int], list[int]]
 
+TEXT_FILES = (".txt", ".md")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters except tab and newline, halves of surrogate pairs, a stray byte order mark.
 _NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_NEW_DOCUMENT = re.compile(r"\s*(?:\*\s*){3,}")  # a line of three stars or more
 _EXAMPLE = '{"user": "Who are you?", "assistant": "I am a model."}'
 
 
@@ -71,7 +75,98 @@ def read_dialogues(path: str | os.PathLike) -> list[Dialogue]:
     return [_dialogue(line, f"{path}, line {number}") for number, line in lines]
 
 
+def read_folder(path: str | os.PathLike, least: int = 10_000) -> dict[str, list[str]]:
+    """File name -> its documents, for every .txt and .md file in a folder and the folders in it.
+
+    A file is one document, unless lines of three stars (***) part it into several. The names are
+    relative to the folder, with slashes, in order. Blank lines at the ends are removed, and several
+    in a row become one; files without text, and those whose name begins with a dot, are left out.
+    Raises DataError for a folder that is missing or a file, has no text file, or fewer than `least`
+    characters in all, and for a file that is not UTF-8 or holds control characters.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a file; name the folder that it lies in" if folder.exists() else (
+            "does not exist; check the name and the folder"
+        )  # fmt: skip
+        raise DataError(f"{folder} {what}.")
+    paths = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+    names = sorted(n for n in paths if not any(part.startswith(".") for part in n.split("/")))
+    chosen = [name for name in names if paths[name].suffix.lower() in TEXT_FILES]
+    if not chosen:
+        other = f"; it has {', '.join(names[:3])}{', …' * (len(names) > 3)}" if names else ""
+        raise DataError(
+            f"{folder} has no .txt or .md file{other}. Save your texts as plain text, in UTF-8."
+        )
+    files = {name: _documents(paths[name]) for name in chosen}
+    files = {name: documents for name, documents in files.items() if documents}
+    size = sum(len(text) for documents in files.values() for text in documents)
+    if size < least:
+        raise DataError(
+            f"{folder} has {size:,} characters of text, and at least {least:,} are needed to learn "
+            "from; put more texts into it."
+        )
+    return files
+
+
+def _documents(path: Path) -> list[str]:
+    parts: list[list[str]] = [[]]
+    for _, line in _all_lines(path):
+        if _NEW_DOCUMENT.fullmatch(line):
+            parts.append([])
+        else:
+            parts[-1].append(line.rstrip())
+    texts = (re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") for lines in parts)
+    return [text for text in texts if text.strip()]
+
+
+def cut_documents(documents: Iterable[str], most: int = 4000) -> list[str]:
+    """The documents, those of more than `most` characters cut into pieces of at most so many.
+
+    A cut is made between two paragraphs if there is such a place in the piece, else between two
+    lines, else at a space, else where it falls. Raises DataError for a `most` below 1.
+    """
+    if most < 1:
+        raise DataError(f"pieces of {most} characters are not possible; choose 1 or more.")
+    pieces = []
+    for text in documents:
+        while len(text) > most:
+            places = (text.rfind(mark, 0, most + 1) for mark in ("\n\n", "\n", " "))
+            end = next((place for place in places if place > 0), most)
+            pieces.append(text[:end].rstrip())
+            text = text[end:].lstrip()
+        pieces.append(text)
+    return [piece for piece in pieces if piece.strip()]
+
+
+def split_documents(
+    documents: Sequence[str], share: float = 0.1, seed: int = 0
+) -> tuple[list[str], list[str]]:
+    """(those to learn from, those held out), each in the order of `documents`.
+
+    About `share` of the different texts are held out, at least one, drawn by the seed; a text that
+    stands there twice is on one side with both. Raises DataError for a share outside of 0 to 1, and
+    if a side would be empty.
+    """
+    texts = list(dict.fromkeys(documents))
+    if not 0 < share < 1 or len(texts) < 2:
+        raise DataError(
+            f"{len(texts)} different documents cannot be split with a share of {share} held out; "
+            "give at least 2, and a share between 0 and 1 (cut_documents cuts a long one)."
+        )
+    count = min(max(1, round(share * len(texts))), len(texts) - 1)
+    held = {texts[i] for i in np.random.default_rng(seed).permutation(len(texts))[:count]}
+    return [d for d in documents if d not in held], [d for d in documents if d in held]
+
+
 def _numbered_lines(path: Path) -> list[tuple[int, str]]:
+    lines = [(number, line.strip()) for number, line in _all_lines(path) if line.strip()]
+    if not lines:
+        raise DataError(f"{path} has no text; write at least one line into it.")
+    return lines
+
+
+def _all_lines(path: Path) -> list[tuple[int, str]]:
     data = _read_bytes(path).removeprefix(_BYTE_ORDER_MARK)
     lines = []
     for number, raw in enumerate(_LINE_END.split(data), start=1):
@@ -83,10 +178,7 @@ def _numbered_lines(path: Path) -> list[tuple[int, str]]:
                 "UTF-8; save the file as UTF-8 (older Windows editors write cp949 or cp1252)."
             ) from None
         _check_characters(line, f"{path}, line {number}")
-        if line.strip():
-            lines.append((number, line.strip()))
-    if not lines:
-        raise DataError(f"{path} has no text; write at least one line into it.")
+        lines.append((number, line))
     return lines
 
 

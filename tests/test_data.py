@@ -12,12 +12,15 @@ from llmcl.data import (
     IGNORED,
     Dialogue,
     batch,
+    cut_documents,
     dialogue_text,
     pretrain_rows,
     prompt_text,
     read_dialogues,
+    read_folder,
     read_sentences,
     recall_prompts,
+    split_documents,
     tokenizer_texts,
     tune_rows,
     windows,
@@ -314,3 +317,96 @@ def test_batches_are_padded_at_the_right(tokenizer):
 
 def test_rows_are_the_same_every_time():
     assert tune_rows(DIALOGUES, BPE) == tune_rows(read_dialogues(data_dir() / "tune.jsonl"), BPE)
+
+
+# ---- a folder of documents ----
+
+
+def fill(folder, **files):
+    for name, data in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return folder
+
+
+def test_a_folder_is_read_with_the_folders_in_it(tmp_path):
+    fill(
+        tmp_path,
+        b_txt=b"\xef\xbb\xbf\r\n\r\nSecond\r\n\r\n\r\n\r\n  line  \r\n",
+        a__c_MD="# Title\n***\nOne\n * * *\n\n****\nTwo ** three\n",
+        d_pdf=b"\xff\xfe",
+        e_txt="\n \n",
+        _hidden_txt="not read",
+        한글__글_txt="한국어",
+    )
+    assert (tmp_path / ".hidden.txt").is_file()
+    assert read_folder(tmp_path, least=1) == {
+        "a/c.MD": ["# Title", "One", "Two ** three"],
+        "b.txt": ["Second\n\n  line"],
+        "한글/글.txt": ["한국어"],
+    }
+    assert list(read_folder(tmp_path, least=1)) == ["a/c.MD", "b.txt", "한글/글.txt"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, r"no \.txt or \.md file\. Save"),
+        ({"a_pdf": "x", "b_docx": "x"}, r"no \.txt or \.md file; it has a\.pdf, b\.docx\. Save"),
+        ({"a_txt": "Too small."}, "has 10 characters of text, and at least 10,000"),
+        ({"a_txt": "\n"}, "has 0 characters of text"),
+        ({"a_txt": "x\n" + "안".encode("cp949").decode("latin-1")}, "has 4 characters"),
+        ({"a_txt": b"x\n\xbe\xc8"}, "a.txt, line 2, byte 1: 0xBE is not UTF-8"),
+        ({"a_txt": b"\xff\xfeH\0i\0"}, "a.txt, line 1, byte 1: 0xFF is not UTF-8"),
+        ({"a_txt": "a\0b"}, r"a.txt, line 1, character 2: U\+0000"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_told_why(tmp_path, files, message):
+    with pytest.raises(DataError, match=message):
+        read_folder(fill(tmp_path, **files))
+
+
+def test_what_is_no_folder_is_told(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        read_folder(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="is a file; name the folder"):
+        read_folder(write(tmp_path, "text"))
+
+
+def test_long_documents_are_cut_where_it_hurts_least():
+    assert cut_documents(["short", "one\n\ntwo three\n\nfour"], 16) == [
+        "short", "one\n\ntwo three", "four",
+    ]  # fmt: skip
+    assert cut_documents(["line one\nline two"], 12) == ["line one", "line two"]
+    assert cut_documents(["some words here"], 11) == ["some words", "here"]
+    assert cut_documents(["x" * 25], 10) == ["x" * 10, "x" * 10, "x" * 5]
+    with pytest.raises(DataError, match="pieces of 0"):
+        cut_documents(["x"], 0)
+
+
+@given(st.lists(st.text("ab \n", max_size=60), max_size=5), st.integers(1, 20))
+def test_cutting_loses_nothing_but_white_space(documents, most):
+    pieces = cut_documents(documents, most)
+    assert all(0 < len(piece) <= most for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join("".join(documents).split())
+
+
+@given(
+    st.lists(st.sampled_from("abcdefghij"), min_size=2), st.floats(0.01, 0.99), st.integers(0, 9)
+)
+def test_a_split_keeps_everything_and_twins_together(documents, share, seed):
+    different = len(set(documents))
+    if different < 2:
+        return
+    train, held = split_documents(documents, share, seed)
+    assert sorted(train + held) == sorted(documents)
+    assert train and held and not set(train) & set(held)
+    assert abs(len(set(held)) - share * different) <= 1
+    assert (train, held) == split_documents(documents, share, seed)
+
+
+@pytest.mark.parametrize(("documents", "share"), [([], 0.1), (["a", "a"], 0.5), (["a", "b"], 1.0)])
+def test_what_cannot_be_split_is_told(documents, share):
+    with pytest.raises(DataError, match="cannot be split"):
+        split_documents(documents, share)
