@@ -1,3 +1,5 @@
+import dataclasses
+
 """Checks, exercises, questions and pictures of the notebooks."""
 
 import numpy as np
@@ -85,9 +87,22 @@ def test_what_an_outcome_says(function, words):
     assert words in outcome.line
 
 
-def test_letters_may_be_small():
+@pytest.mark.parametrize("answer", ("BA", " ba ", "B A", "b, a"))
+def test_letters_may_be_small_and_apart(answer):
     task = lessons.Exercise(lambda: "BA", [()], [(lambda: "AB", "Which comes first?")], secret=True)
-    assert exercises.judge(lambda: " ba ", task).state == "right"
+    assert exercises.judge(lambda: answer, task).state == "right"
+
+
+def test_a_known_mistake_that_fails_gets_its_question():
+    def flat(x):
+        return x / x.sum(axis=1)
+
+    task = dataclasses.replace(TASK, mistakes=[(flat, "Does each row meet its own sum?")])
+    line = exercises.judge(lambda x: x / x.sum(axis=-1), task).line
+    assert "raises ValueError: operands" in line and line.endswith(
+        "Does each row meet its own sum?"
+    )
+    assert "own sum" not in exercises.judge(lambda x: x[7], task).line
 
 
 def test_a_secret_answer_is_not_told():

@@ -1,5 +1,6 @@
 """Exercises: the reader's function is tried, and the lesson goes on whatever comes of it."""
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -56,14 +57,14 @@ def judge(function: Callable, task: lessons.Exercise) -> Outcome:
         except NotImplementedError:
             return missing(name)
         except Exception as error:
-            return Outcome("wrong", f"✗ {name}: raises {type(error).__name__}: {error}")
+            fault = f"raises {type(error).__name__}: {error}"
+            return Outcome("wrong", f"✗ {name}: {fault}" + _question(function, task))
         if isinstance(got, str) and isinstance(wanted, str) and wanted.isupper():
-            got = got.strip().upper()  # letters in order: "fab" is "FAB"
+            got = re.sub(r"[\s,]+", "", got).upper()  # letters in order: "f, a, b" is "FAB"
         fault = difference(got, wanted, task.tolerance)
         if fault:
             fault = f"{_short(got)} is not it" if task.secret else fault
-            hint = _likely_mistake(function, task)
-            return Outcome("wrong", f"✗ {name}: {fault}" + (f". {hint}" if hint else ""))
+            return Outcome("wrong", f"✗ {name}: {fault}" + _question(function, task))
         if any(difference(g, c, 0.0) for g, c in zip(given, case, strict=True)):
             return Outcome("wrong", f"✗ {name}: changes what it was given; work on a copy")
     count = len(task.cases)
@@ -81,20 +82,29 @@ def _is_empty(function: Callable) -> bool:
     return function.__code__.co_code == (lambda: None).__code__.co_code
 
 
-def _likely_mistake(function: Callable, task: lessons.Exercise) -> str:
-    """The question that belongs to the first known mistake that gives the same as function."""
-    return next((q for wrong, q in task.mistakes if _same(function, wrong, task)), "")
+def _question(function: Callable, task: lessons.Exercise) -> str:
+    """The question of the first known mistake that does the same as function, to put behind it."""
+    return next((f". {q}" for wrong, q in task.mistakes if _same(function, wrong, task)), "")
 
 
 def _same(function: Callable, wrong: Callable, task: lessons.Exercise) -> bool:
-    """Whether two functions give the same on all cases of an exercise."""
+    """Whether two functions give the same, or fail with the same error, on all cases."""
+    for case in task.cases:
+        (got, error), (other, its_error) = _try(function, case), _try(wrong, case)
+        if error or its_error:
+            if error != its_error:
+                return False
+        elif difference(got, other, task.tolerance):
+            return False
+    return True
+
+
+def _try(function: Callable, case: tuple) -> tuple:
+    """(what a function gives for a case, "") or (None, its error in words)."""
     try:
-        return all(
-            not difference(function(*deepcopy(c)), wrong(*deepcopy(c)), task.tolerance)
-            for c in task.cases
-        )
-    except Exception:
-        return False
+        return function(*deepcopy(case)), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
 
 
 def difference(got, wanted, tolerance: float) -> str:

@@ -124,14 +124,14 @@ def slope(f, x, step=1e-4):
 
 # %%
 def cube(x):
-    return x**3
+    return x**3  # its slope is 3·x²: three sides of a cube grow
 
 one_side = (cube(2.1) - cube(2)) / 0.1
 print(f"x³ at 2: {one_side:.2f} on one side, {slope(cube, 2, 0.1):.2f} on both; the slope is 12")
 
 # %% [markdown] id="see"
-# The green dots are the two places. The orange line goes through both, the dashed one touches the curve at 1.5. Make the step smaller. When
-# can you no longer tell them apart?
+# The green dots are the two places. The orange line goes through both; the dashed one touches the curve at
+# 1.5. Make the step smaller. When can you no longer tell the two lines apart?
 
 # %%
 import numpy as np
@@ -153,12 +153,14 @@ lab.explore(draw_slope, [1, 0.5, 0.2, 0.1], slope_words, "step", start=1)
 
 # %% [markdown] id="rules"
 # These are the slopes that this book needs. You need not know where they come from; you can measure. Do you
-# see the odd one? `exp` is its own slope: where it is high, it is steep.
+# see the odd one? `exp` is its own slope: where it is high, it is steep. (`log` is the one of NumPy, which
+# undoes `exp`. On paper it is ln.)
 
 # %%
 rules = {
     "3·x + 1": (lambda x: 3 * x + 1, lambda x: 3),
     "x²": (lambda x: x * x, lambda x: 2 * x),
+    "x³": (cube, lambda x: 3 * x**2),
     "exp(x)": (np.exp, np.exp),
     "log(x)": (np.log, lambda x: 1 / x),
     "1/x": (lambda x: 1 / x, lambda x: -1 / x**2),
@@ -203,7 +205,7 @@ print(f"measured: {measured:.2f}")
 #
 # <details><summary>Hint</summary>
 #
-# The slope of exp at x is exp(x). Adding 1 changes nothing: 1. The slope of log is 1 by the number that it
+# The slope of exp at x is exp(x). Adding 1 changes nothing: 1. The slope of log is 1 divided by the number it
 # gets, and it gets v.
 #
 # </details>
@@ -252,9 +254,9 @@ through_b = slope(lambda b: 3 * b, 3)
 print(f"through a: {through_a:.0f}, through b: {through_b:.0f}, together: {slope(square, 3):.0f}")
 
 # %% [markdown] id="twice-rule"
-# Those are the two strips of the square. **Where ways meet, slopes add.** There are three such places in a GPT. In a
-# residual connection, `x + block(x)`, x goes two ways. A token that stands twice in a text uses its row twice.
-# And the tied table of lesson 07 is used at both ends. What happens if somebody forgets one way?
+# Those are the two strips of the square. **Where ways meet, slopes add.** A GPT has many such places; here are
+# three. In a residual connection, `x + block(x)`, x goes two ways. A token that stands twice in a text uses
+# its row twice. And the tied table of lesson 07 is used at both ends. What happens if somebody forgets one way?
 #
 # **Exercise 07b.4** · medium · 3 minutes. A tiny residual connection: `u = 3·x`, and `y = x + u²`. Write the
 # slope of y.
@@ -297,8 +299,9 @@ wrong = 18 * 100
 print(f"at 100: {slope(lambda x: x + (3 * x) ** 2, 100):.0f} measured, {wrong} believed")
 
 # %% [markdown] id="break-after"
-# The first test is passed by chance: 2·2 is 2². The second is off by a two-thousandth, and who looks that
-# closely? So test at several places, with ordinary numbers, and with a strict bound. Lesson 08a says how strict it can be.
+# The first test is passed by chance: 2·2 is 2². The second is off by less than a thousandth, and who looks
+# that closely? So test at several places, with ordinary numbers, and with a strict bound. Lesson 08a says how
+# strict it can be.
 
 # %%
 def agrees(f, rule):

@@ -103,7 +103,7 @@ choices = [(words_of(name, place).split()[0], (name, place))
            for name, array in tiny.items() for place in np.ndindex(array.shape)]
 assert len(choices) == 18
 lab.explore(draw_moves, choices, lambda which: words_of(*which), "number", ("w", (1, 2)),
-            columns=2, height=2.6)
+            columns=2, height=2.9)
 
 # %% [markdown] id="idea-blame"
 # That is one half of the answer. The other half: what do the numbers of `y` do to the loss? Suppose
@@ -168,7 +168,7 @@ print(x.T.shape, "@", dy.shape, "->", dw.shape, "and db", db)
 # The rows are gone: every place has had its say. In a batch, the rows are all places of all sentences.
 #
 # **Exercise 08a.1** · easy · 2 minutes. A batch has 8 sentences of 64 places; `k` is 96 and `n` is
-# 384. How many products are added up in **one** number of dW? Write your guess into the cell.
+# 384. How many products are added up in **one** number of dW?
 #
 # <details><summary>Hint</summary>
 #
@@ -430,8 +430,8 @@ __kernel void weight_gradient(__global const float *x,    // (rows, k)
 """)
 
 # %% [markdown] id="opencl-columns"
-# db needs sums down the columns only. When a work-item reads `x[row * n + col]`, what does its neighbor
-# read?
+# db needs sums down the columns only. (The kernel's `x` is our `dy`.) When a work-item reads
+# `x[row * n + col]`, what does its neighbor read?
 
 # %%
 lab.show_kernel("column_sum", "column_sum")
@@ -517,6 +517,7 @@ net = {"w1": rng.normal(size=(C, F)), "b1": rng.normal(size=F),
 inputs, goal = rng.normal(size=(5, C)), rng.normal(size=(5, C))
 gradients = backward(inputs, net, goal)
 for name, array in net.items():
+    # net | {name: new}: net with one array replaced
     by_steps = slopes(lambda new, name=name: loss_of(inputs, net | {name: new}, goal),
                       array, 1e-5)
     assert np.abs(by_steps - gradients[name]).max() < 1e-7 * np.abs(gradients[name]).max()
@@ -526,11 +527,11 @@ for name, array in net.items():
 # ## See it: the V-curve
 #
 # We took h = 1e-5. Would a smaller step not be better still? Here is the test for 49 steps, once all
-# in float32 and once all in float64. The error is that of the worst slope of `w1`, in parts of the
-# largest one.
+# in float32 and once all in float64. The error is that of the worst slope of `w1`, divided by the
+# largest slope.
 #
 # **Exercise 08a.5** · easy · 3 minutes. Which step will be best in float64? Write it as a power of
-# ten: −3 for 1e-3.
+# ten: `-3` for 1e-3.
 #
 # <details><summary>Hint</summary>
 #
@@ -573,11 +574,11 @@ errors["wrong"] = np.array([worst(np.float64, h, wrong_w1) for h in steps])
 fig, axes = lab.figure(
     "Error against step, both axes in powers of ten. float32 makes a V with its lowest point near a step of "
     "0.01, at an error below 0.0001. float64 makes a V too, with its lowest point near 0.00001, at an error "
-    "below 1e-9. The right sides of both are one line. The wrong formula makes no V: it stays near 0.001 "
-    "over many steps.", height=4.0)
-for key, marker, name in ((np.float32, "o-", "float32"), (np.float64, "s-", "float64"),
-                          ("wrong", "^-", "float64, wrong slope of GELU")):
-    axes.loglog(steps, errors[key], marker, markersize=4, label=name)
+    "below 1e-9. Their right sides lie on one line. The wrong formula makes no V: for all small steps it "
+    "stays a little below 0.001.", height=4.0)
+for key, marker, size, name in ((np.float32, "o-", 7, "float32"), (np.float64, "s-", 4, "float64"),
+                                ("wrong", "^-", 3, "float64, wrong slope of GELU")):
+    axes.loglog(steps, errors[key], marker, markersize=size, label=name)
 axes.loglog(steps[24:], 0.15 * steps[24:] ** 2, "k:", label="goes with h²")
 axes.loglog(steps[:40], 1e-15 / steps[:40], "k--", label="goes with eps / h")
 axes.set(xlabel="step h", ylabel="error of the slope", ylim=(1e-12, 1e3))
@@ -629,8 +630,8 @@ print("✓ float32 is best near 0.01, float64 near 0.00001; the wrong formula ha
 
 # %% [markdown] id="see-rule"
 # In float32 even the best step leaves four or five digits. At 1e-5 it reports errors of a percent for a
-# gradient that is right; many hours have been lost that way. And the wrong slope hides for most steps.
-# So:
+# gradient that is right. And most steps there are worse than the wrong slope, which could hide behind
+# them. So:
 #
 # - **Test formulas in float64,** with h near 1e-5. Kernels are then tested against the formula, with a
 #   bound.
@@ -734,7 +735,7 @@ lab.run_broken("08a.no_transpose")
 
 # %% [markdown] id="break-axis"
 # **The wrong axis.** `dy.sum(axis=1)` gives one number for each place, not for each bias. On a square
-# the shape fits. Here is the kernel, and below it what your own device makes of it:
+# the shape fits. Here is the kernel, and what your device makes of it:
 
 # %%
 lab.run_broken("08a.wrong_axis")

@@ -104,7 +104,7 @@ h = 1e-4
 e = np.exp(scores)
 more = np.exp(scores[0] + h) - e[0]
 print("its exponential grows by", (more / h).round(2), "h, and it is", e[0].round(2))
-print("that is a part of", (more / e.sum() / h).round(2), "h of the sum")
+print("as a part of the whole sum, that is", (more / e.sum() / h).round(2), "h")
 print("the logarithm of the sum grows by", ((np.log(e.sum() + more) - np.log(e.sum())) / h).round(2), "h")
 
 # %% [markdown] id="idea-why-2"
@@ -119,7 +119,7 @@ print("the logarithm of the sum grows by", ((np.log(e.sum() + more) - np.log(e.s
 # `-h`. This is the one-hot. Share minus one-hot, and nothing is hidden.
 #
 # Why not take softmax and logarithm apart, and go back through one after the other? The slope of a
-# logarithm is 1 by the share. A share may be so small that float32 has only a 0 for it. Together, the
+# logarithm is 1 / share. A share may be so small that float32 has only a 0 for it. Together, the
 # division never happens.
 
 # %% [markdown] id="numpy"
@@ -315,7 +315,7 @@ lab.explore(draw_pushes, [0.0, 1.0, 2.0, 4.0, 6.0], pushes_in_words, "how sure",
 # %% [markdown] id="norm"
 # ## Layer norm: who else moves?
 #
-# Lesson 06: a row minus its mean, by its spread. The slope is harder to guess, since every number of the
+# Lesson 06: a row minus its mean, divided by its spread. The slope is harder to guess, since every number of the
 # result depends on every number of the row. Nudge number 1 of `[1, 2, 3, 4]`. Which numbers of the norm will
 # move?
 
@@ -338,7 +338,7 @@ print(moves.round(3))
 # 3. **through the spread**: number 1 lies below the mean and comes nearer. The spread shrinks, so all four
 #    move outward.
 #
-# The kernel calls the normed row `xhat`, and 1 by the spread **`rstd`**. In these names:
+# The kernel calls the normed row `xhat`, and 1 / spread **`rstd`**. In these names:
 
 # %%
 away = row - row.mean()
@@ -353,7 +353,7 @@ assert np.allclose(rstd * (directly + through_mean + through_spread), moves, ato
 
 # %% [markdown] id="norm-spread"
 # The sum of the three, times `rstd`, is what was measured. The first two ways are plain. Why does the third
-# one look like that? It is a chain of three slopes. Each is measured below, beside its formula.
+# one look like that? This is the hardest step of the lesson. It is a chain of three slopes. Each is measured below, beside its formula.
 
 # %%
 def variance(row):
@@ -370,7 +370,7 @@ print("the two: ", slopes(lambda x: rstd_of(variance(x)), row)[1].round(3), "=",
 # %% [markdown] id="norm-spread-2"
 # - The square of a distance grows by twice the distance, and the variance is the mean of four squares. (The mean
 #   of the row moves too. That changes nothing here, as the distances sum to 0.)
-# - `rstd` is 1 by a root. Its slope is minus a half, times `rstd³`.
+# - `rstd` is 1 / root. Its slope is minus a half, times `rstd³`.
 # - Multiply both. The 2 and the half cancel, and `away · rstd` is `xhat`: minus `rstd² · xhat[1] / 4`.
 #
 # Last, each number of the result is `away · rstd`. So number c moves by `away[c]` times that, which is
@@ -505,7 +505,7 @@ two = np.array([[3.0, 8.0]])
 xhat_of_two = (two - two.mean()) / two.std()
 left = norm_backward(np.array([[1.0, 0.0]]), xhat_of_two, 1 / two.std())
 lab.reveal("08b.5", abs(left[0, 0].round(6)))
-print("the norm of two numbers:", xhat_of_two[0], "whatever they are")
+print("the norm of two numbers:", xhat_of_two[0], "whatever they are; so dx is", abs(left[0].round(6)))
 
 # %% [markdown] id="norm-item"
 # ## Layer norm, one row at a time
@@ -626,7 +626,7 @@ print("✗ one of the two places of `the` is lost")
 
 # %% [markdown] id="lookup-gather"
 # A race, and the same loss as in NumPy. Lesson 02 had it too, and an atomic helped. Why not here? OpenCL 1.2 has
-# atomics for whole numbers only. People build one for floats in a loop. Then nothing is lost, but the *order*
+# atomic addition for whole numbers only. People build one for floats in a loop. Then nothing is lost, but the *order*
 # of the additions is luck, and with it the last digits. Lesson 09 wants the same bits each time.
 #
 # So turn it around. One work-item **owns** one number of the table. It walks over all places and collects what
@@ -853,7 +853,7 @@ def positions_backward(dx, P):
 #
 # | part | its backward |
 # |---|---|
-# | softmax with loss | **share minus one-hot**, by the number of places with a target; 0 for a pad |
+# | softmax with loss | **share minus one-hot**, divided by the number of places with a target; 0 for a pad |
 # | layer norm | **rstd · (g − mean(g) − xhat · mean(g · xhat))**, with g = gamma · dy |
 # | look-up | each row of the table **gathers** the rows of its places |
 #

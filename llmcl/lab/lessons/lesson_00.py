@@ -23,7 +23,6 @@ def orders(right, odd, which, rules):
     for few in combinations(right, len(right) - 1):
         found["".join(few)] = f"Is one missing? The answer has {len(right)} letters."
     word = "The order is right. Write the letters as one word."
-    found |= {" ".join(right): word, ",".join(right): word, ", ".join(right): word}
     told = [(lambda answer=answer: answer, question) for answer, question in found.items()]
     return [*told, (lambda: list(right), word)]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ... import reference
 from ...data import IGNORED
 from ...reference import bounds
 from . import Broken, Exercise, KernelTask, Question, blank, kernel_file
@@ -45,6 +46,32 @@ def _windows_that_slide(ids, most):
 def _windows_with_an_empty_row(ids, most):
     pieces = [ids[start : start + most + 1] for start in range(0, len(ids), most)]
     return [(piece[:-1], piece[1:]) for piece in pieces]
+
+
+def _cut(ids, starts, length, pair=lambda piece: (piece[:-1], piece[1:])):
+    return [pair(ids[start : start + length]) for start in starts]
+
+
+def _windows_to_the_end_that_lose_a_pair(ids, most):
+    return _cut(ids, range(0, len(ids), most + 1), most + 1)
+
+
+def _windows_too_short_to_the_end(ids, most):
+    return _cut(ids, range(0, len(ids), most), most)
+
+
+def _windows_twice_the_same(ids, most):
+    return _cut(ids, range(0, len(ids) - 1, most), most + 1, lambda piece: (piece, piece))
+
+
+def _windows_with_an_input_too_many(ids, most):
+    starts = range(0, len(ids) - 1, most)
+    return [(ids[start : start + most], ids[start + 1 : start + most + 1]) for start in starts]
+
+
+def _windows_with_inputs_too_many(ids, most):
+    starts = range(0, len(ids), most)
+    return [(ids[start : start + most], ids[start + 1 : start + most + 1]) for start in starts]
 
 
 def _windows_not_shifted(ids, most):
@@ -91,6 +118,35 @@ def _rows_for_logits(ids, tokens, positions, blocks, norm):
     return norm(x)
 
 
+def _positions_by_id(ids, tokens, positions, blocks, norm):
+    x = tokens[ids] + positions[ids]
+    for block in blocks:
+        x = block(x)
+    return norm(x) @ tokens.T
+
+
+def _no_row_kept(ids, tokens, positions, blocks, norm):
+    return _logits(ids, tokens, positions, [], norm)
+
+
+def _the_norm_too_late(ids, tokens, positions, blocks, norm):
+    return norm(_logits(ids, tokens, positions, blocks, lambda x: x))
+
+
+def _a_norm_behind_each_block(ids, tokens, positions, blocks, norm):
+    each = [lambda x, block=block: norm(block(x)) for block in blocks]
+    return _logits(ids, tokens, positions, each, lambda x: x)
+
+
+def _residual_twice(ids, tokens, positions, blocks, norm):
+    each = [lambda x, block=block: x + block(x) for block in blocks]
+    return _logits(ids, tokens, positions, each, norm)
+
+
+def _shares_of_tokens(ids, tokens, positions, blocks, norm):
+    return reference.softmax(_logits(ids, tokens, positions, blocks, norm))
+
+
 def _double_and_bend(x):
     return 2 * x + np.sin(x)
 
@@ -106,7 +162,8 @@ def _center(x):
 def _tables(seed, rows, places, v, c):
     rng = np.random.default_rng(seed)
     ids = rng.integers(0, v, (rows, places))
-    return ids, rng.normal(size=(v, c)), rng.normal(size=(places + 2, c))
+    # As many positions as tokens, so that positions[ids] gives numbers, and no error.
+    return ids, rng.normal(size=(v, c)), rng.normal(size=(max(places + 2, v), c))
 
 
 # ---- the loss ----
@@ -145,6 +202,48 @@ def _nothing_taken_out(logits, targets):
 def _only_the_logit(logits, targets):
     seen = targets != IGNORED
     return -np.take_along_axis(logits[seen], targets[seen][:, None], -1).mean()
+
+
+def _seen(logits, targets):
+    seen = targets != IGNORED
+    return logits[seen], targets[seen]
+
+
+def _all_rows_of_a_column(logits, targets):
+    z, wanted = _seen(logits, targets)
+    largest = z.max(axis=-1)
+    return (np.log(np.exp(z - largest[:, None]).sum(axis=-1)) + largest).mean() - (
+        z[:, wanted].mean()
+    )
+
+
+def _the_largest_of_all(logits, targets):
+    z, wanted = _seen(logits, targets)
+    z = z - z.max()
+    with np.errstate(all="ignore"):
+        return (np.log(np.exp(z).sum(axis=-1)) - z[np.arange(len(z)), wanted]).mean()
+
+
+def _not_put_back(logits, targets):
+    return _mean_loss(logits, targets) - _seen(logits, targets)[0].max(axis=-1).mean()
+
+
+def _the_sum_of_all_rows(logits, targets):
+    z, wanted = _seen(logits, targets)
+    with np.errstate(all="ignore"):
+        return (np.log(np.exp(z).sum()) - z[np.arange(len(z)), wanted]).mean()
+
+
+def _the_sum_of_all_rows_without_overflow(logits, targets):
+    z, wanted = _seen(logits, targets)
+    z = z - z.max(axis=-1, keepdims=True)
+    return (np.log(np.exp(z).sum()) - z[np.arange(len(z)), wanted]).mean()
+
+
+def _without_the_logarithm(logits, targets):
+    z, wanted = _seen(logits, targets)
+    z = z - z.max(axis=-1, keepdims=True)
+    return (np.exp(z).sum(axis=-1) - z[np.arange(len(z)), wanted]).mean()
 
 
 def _other_sign(logits, targets):
@@ -242,6 +341,7 @@ __kernel void mean_counted(__global const float *row_loss,   // (rows), 0 where 
         (_LOSSES, _targets(2, 0, 7, -1, -1, -1)),
         (_LOSSES[:3], _targets(1, 1, 3)),
         (_LOSSES[[0, 3, 1]], _targets(0, -1, 0)),
+        (_LOSSES[[0, 3, 1]], _targets(0, 5, 0)),
     ],
     given=("if (targets[row] >= 0) ++count;", "++count;"),
     mistakes=[
@@ -249,6 +349,13 @@ __kernel void mean_counted(__global const float *row_loss,   // (rows), 0 where 
         (">= 0", "< 0", "Which places does this count: those with a target, or the others?"),
         ("sum / count", "sum", "A mean is a sum, and then?"),
         ("int count = 0;", "int count = 1;", "How many are counted before the first row?"),
+        ("sum / count", "sum / rows", "The sum was right before. By what is it divided?"),
+        ("targets[row] >= 0", "row_loss[row] > 0", "May a place that counts have a loss of 0?"),
+        (
+            "targets[row] >= 0",
+            "targets[row]",
+            "Here every target but 0 is counted. Is -1, and should it be? Is 0, and should it be?",
+        ),
     ],
 )
 
@@ -287,6 +394,7 @@ __kernel void row_loss(__global const float *logits,   // (rows, V)
         (_numbers(2, 5, 7), _targets(-1, 3, 0, -1, 6)),
         (50 * _numbers(3, 3, 11), _targets(10, 5, -1)),
         (_numbers(4, 6, 1), _targets(0, 0, -1, 0, 0, 0)),
+        (_numbers(5, 2, 7) - np.float32(300), _targets(3, -1)),
     ],
     mistakes=[
         (
@@ -311,6 +419,15 @@ __kernel void row_loss(__global const float *logits,   // (rows, V)
         ("total += exp(in[v] - largest)", "total += in[v] - largest", "What makes the numbers "
          "positive before they are added up?"),
         ("log(total) + ", "", "Is that the loss, or the distance to the largest logit?"),
+        ("exp(in[v] - largest)", "exp(in[v])", "The largest comes in again in the last line. Where "
+         "was it taken out?"),
+        ("exp(in[v] - largest);\n    loss[row] = log(total) + (largest - in[target])",
+         "exp(in[v]);\n    loss[row] = log(total) - in[target]", "How large may an exponential "
+         "become before a float is inf? What is taken out first?"),
+        ("    for (int v = 1; v < V; ++v) largest = fmax(largest, in[v]);\n", "", "Is the first "
+         "logit of a row its largest?"),
+        ("largest = in[0]", "largest = 0.0f", "What if all logits of a row are far below 0?"),
+        ("row * V", "row * rows", "How long is a row of logits: V numbers, or one for each row?"),
     ],
 )  # fmt: skip
 
@@ -333,7 +450,25 @@ EXERCISES = {
             (_windows_too_short, "How many tokens does a row of `most` inputs need?"),
             (_windows_that_slide, "How often is each token the target?"),
             (_windows_with_an_empty_row, "Can a piece of a single token be a row?"),
+            (
+                _windows_to_the_end_that_lose_a_pair,
+                "Is the last token of a piece also an input, in the next?",
+            ),
+            (
+                _windows_too_short_to_the_end,
+                "How many tokens does a row of `most` inputs need, and can a single one be a row?",
+            ),
             (_windows_not_shifted, "Does the model see its answer?"),
+            (_windows_twice_the_same, "Does the model see its answer?"),
+            (
+                _windows_with_an_input_too_many,
+                "Is the last token of all an input? What would be its target?",
+            ),
+            (
+                _windows_with_inputs_too_many,
+                "Is the last token of all an input? What would be its target?",
+            ),
+            (lambda ids, most: [(ids[:-1], ids[1:])], "How many inputs may a window have?"),
             (_windows_without_the_rest, "What becomes of the last, shorter piece?"),
         ],
     ),
@@ -348,6 +483,15 @@ EXERCISES = {
             (_without_positions, "How does the model know which place a token stands at?"),
             (_the_norm_too_early, "Is the last norm before the blocks, or behind them?"),
             (_each_block_on_the_first_rows, "What goes into the second block?"),
+            (_positions_by_id, "Which place a token stands at: does its id know that?"),
+            (_no_row_kept, "A block returns new rows. Who keeps them?"),
+            (_the_norm_too_late, "What is normed: the rows of channels, or the scores?"),
+            (
+                _a_norm_behind_each_block,
+                "The last norm stands there once. Is it inside of the loop?",
+            ),
+            (_residual_twice, "A block adds its residual itself. Is it added once more?"),
+            (_shares_of_tokens, "Logits are asked for. Are these still scores, or shares?"),
             (_rows_for_logits, "That is a row of channels. Where do the tokens' scores come from?"),
         ],
     ),
@@ -366,6 +510,24 @@ EXERCISES = {
             (_nothing_taken_out, "What is exp(1000)? Which number is taken away first?"),
             (_only_the_logit, "The loss has two terms. Where is the logarithm of the sum?"),
             (_other_sign, "Can a loss be below 0?"),
+            (
+                _all_rows_of_a_column,
+                "`z[:, wanted]` takes these columns of every row. How is one of each row named?",
+            ),
+            (
+                _the_largest_of_all,
+                "Whose largest logit is taken away: that of each row, or of the whole batch?",
+            ),
+            (
+                _not_put_back,
+                "The largest is gone from the exponentials. Is it gone from the target's logit?",
+            ),
+            (_the_sum_of_all_rows, "Which exponentials are added up: those of one row, or all?"),
+            (
+                _the_sum_of_all_rows_without_overflow,
+                "Which exponentials are added up: those of one row, or all?",
+            ),
+            (_without_the_logarithm, "What is done with the sum, before the logit is taken away?"),
             (_zero_ignored, "Token 0 is a token like any other. Does it count?"),
         ],
     ),
@@ -393,6 +555,26 @@ EXERCISES = {
                 lambda V, P, C, L: (V + P) * C + L * (12 * C * C + 13 * C) + C,
                 "A norm has a gamma. What else?",
             ),
+            (
+                lambda V, P, C, L: (V + P) * C + L * 12 * C * C + 2 * C,
+                "Those are the products of a block. Which of its numbers are missing?",
+            ),
+            (
+                lambda V, P, C, L: (V + P) * C + L * 12 * C * C + 13 * C + 2 * C,
+                "What belongs to every block? Where do the brackets stand?",
+            ),
+            (
+                lambda V, P, C, L: (V + P) * C + L * (12 * C * C + 13 * C) + 2,
+                "How many gammas has a norm: one, or one for each channel?",
+            ),
+            (
+                lambda V, P, C, L: (V + P) * C + L * (12 * C * C + 13 * C + 2 * C),
+                "How often does the last norm stand there?",
+            ),
+            (
+                lambda V, P, C, L: V * P * C + L * (12 * C * C + 13 * C) + 2 * C,
+                "Two tables lie side by side. Is one multiplied by the other?",
+            ),
         ],
     ),
     "07.6": Exercise(
@@ -400,6 +582,7 @@ EXERCISES = {
         cases=[()],
         mistakes=[
             (lambda: "CFABDE", "Is the last norm before the blocks, or behind them?"),
+            (lambda: "CABDEF", "What goes into the head: rows of any size, or normed ones?"),
             (lambda: "CABFDE", "What goes into the head: rows of any size, or normed ones?"),
             (lambda: "CAFDBE", "Can there be a loss before there are logits?"),
             (lambda: "CAFBED", "What is the mean taken of?"),

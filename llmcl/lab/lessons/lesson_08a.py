@@ -68,6 +68,13 @@ __kernel void weight_gradient(__global const float *x,    // (rows, k)
         ("row < rows", "row < k", "Over what does the sum run, and how many of those are there?"),
         ("row < rows", "row < n", "Over what does the sum run, and how many of those are there?"),
         ("dw[p * n + col]", "dw[p * k + col]", "How long is a row of dw?"),
+        ("col = get_global_id(0), p = get_global_id(1)", "p = get_global_id(0), "
+         "col = get_global_id(1)", "Which id is the column, and which one is p?"),
+        ("dy[row * n + col]", "dy[col * n + row]", "dy lies row after row. In which row and which "
+         "column is the number that you want?"),
+        ("        sum += x[row * k + p] * dy[row * n + col];\n    dw[p * n + col] += sum;",
+         "    {\n        sum += x[row * k + p] * dy[row * n + col];\n        dw[p * n + col] += "
+         "sum;\n    }", "How often is the sum added to dw: for each row, or once at the end?"),
         ("dw[p * n + col]", "dw[col * k + p]", "Is p the row of dw, or the column?"),
         ("float sum = 0.0f", "float sum = dw[p * n + col]", "How often is what lay in dw before "
          "counted?"),
@@ -119,6 +126,8 @@ __kernel void input_gradient(__global const float *w,    // (k, n)
         ("w[p * n + col]", "w[p * k + col]", "How long is a row of w?"),
         ("w[p * n + col]", "w[row * n + col]", "Which row of w belongs to dx[row][p]?"),
         ("dy[row * n + col] * w[p * n + col]", "dy[col * n + row] * w[p * n + col]",
+         "dy was right. Which of the two matrices is turned around in dy times w transposed?"),
+        ("dy[row * n + col] * w[p * n + col]", "dy[col * n + row] * w[col * k + p]",
          "dy was right. Which of the two matrices is turned around in dy times w transposed?"),
     ],
 )  # fmt: skip
@@ -180,6 +189,10 @@ __kernel void weight_and_bias(__global const float *x, __global const float *dy,
         ("if (p == 0) db[col]", "if (p == 0) db[p]", "How many biases are there, and which one is "
          "this column's?"),
         ("    if (p == 0) db[col] += total;", "", "Who adds to db?"),
+        ("total += dy[row * n + col]", "total += x[row * k + p]", "A bias was added to y. Whose "
+         "column is its gradient the sum of?"),
+        ("dw[p * n + col] +=", "dw[p * n + col] =", "dw may hold something already. Is it added "
+         "to, or lost?"),
     ],
 )  # fmt: skip
 
@@ -240,6 +253,26 @@ def _all_at_once(f, w, place, h):
     return (f(w + h) - f(w - h)) / (2 * h)
 
 
+def _one_number_alone(f, w, place, h):
+    return (f(w[place] + h) - f(w[place] - h)) / (2 * h)
+
+
+def _replaced(f, w, place, h):
+    up, down = w.copy(), w.copy()
+    up[place], down[place] = h, -h
+    return (f(up) - f(down)) / (2 * h)
+
+
+def _one_is_no_copy(f, w, place, h):
+    return (f(_moved(w, place, h)) - f(w)) / (2 * h)
+
+
+def _moved(w, place, by):
+    moved = w.copy()
+    moved[place] += by
+    return moved
+
+
 def _cubes(w):
     return float((np.arange(1, w.size + 1).reshape(w.shape) * w**3).sum())
 
@@ -294,6 +327,10 @@ EXERCISES = {
              "In / 2 * h, Python divides by 2 and then multiplies. Where do brackets belong?"),
             (lambda f, w, place, h: _slope(f, w.astype(np.float64), place, h),
              "If w is float32, is your copy float32, too?"),
+            (_one_number_alone, "What does f take: a single number, or the whole array?"),
+            (_replaced, "Does the number at `place` move by h, or does it become h?"),
+            (_one_is_no_copy, "Were both moved, and is each a copy of its own? `up = w` is another "
+             "name, not a copy."),
             (_all_at_once, "Is one number nudged, or are all of them?"),
             (lambda f, w, place, h: 0.0, "Do both calls get the same numbers? `up = w` is another "
              "name, not a copy."),
@@ -313,6 +350,8 @@ EXERCISES = {
             (lambda: "BADEF", "x is the data. Does training change the data?"),
             (lambda: "BADEFC", "x is the data. Does training change the data?"),
             (lambda: "BADECF", "x is the data. Does training change the data?"),
+            (lambda: "BADCE", "Can a weight move before its gradient is there?"),
+            (lambda: "BACDE", "Can a weight move before its gradient is there?"),
             (lambda: "BAEDC", "Which line needs dy, and which one makes it?"),
             (lambda: "BDAEC", "Which line needs y, and which one makes it?"),
             (lambda: "ABDEC", "That works, too. But begin with the line that must come before "

@@ -37,6 +37,14 @@ def _hot_columns(logits, targets):
     return d / seen.sum()
 
 
+def _hot_columns_of_all(logits, targets, count):
+    seen = targets != IGNORED
+    d = np.zeros_like(logits)
+    d[seen] = reference.softmax(logits[seen])
+    d[:, targets] -= 1
+    return d / count
+
+
 def _targets(*numbers):
     return np.array(numbers, np.int32)
 
@@ -98,6 +106,12 @@ __kernel void share_minus_one_hot(__global const float *logits,   // (rows, V)
         ("v == target", "v == row", "Whose number is compared with v: the row's, or its target's?"),
         ("    if (row >= rows) return;\n", "", "Which work-items have no row of their own, and do "
          "they leave?"),
+        ("    const float log_total", "    if (target < 0) return;\n    const float log_total",
+         "A pad's row is 0. Who writes these zeros?"),
+        ("v == target", "row == target", "Which token does this logit belong to: row, or v?"),
+        ("(share - hit) / count", "share - hit / count", "Which part of the row is divided?"),
+        ("exp(logits[row * V + v]", "exp(logits[v * V + row]", "How long is a row of logits, and "
+         "how many rows lie before yours?"),
         ("dlogits[row * V + v]", "dlogits[row + v]", "How long is a row of dlogits?"),
     ],
 )  # fmt: skip
@@ -200,6 +214,14 @@ __kernel void gather(__global const int *ids,       // (places)
         ("dtable[v * C + c] +=", "dtable[c] +=", "Which row does this work-item own?"),
         ("dtable[v * C + c] +=", "dtable[v * C + c] = 2 *", "Twice the last one is not the sum. "
          "What happens to the earlier places?"),
+        ("+= dx", "=+ dx", "Is the second place of a token added, or does it replace the first?"),
+        ("dtable[v * C + c] += dx[place * C + c];", "{ dtable[v * C + c] += dx[place * C + c]; "
+         "break; }", "How many places may one token have?"),
+        ("    for (int place = 0; place < places; ++place)\n        if (ids[place] == v) "
+         "dtable[v * C + c] += dx[place * C + c];", "    float sum = 0.0f;\n    for (int place = "
+         "0; place < places; ++place)\n        if (ids[place] == v) { sum += dx[place * C + c]; "
+         "dtable[v * C + c] = sum; }", "The table may hold something already. Is it added to, or "
+         "lost?"),
         ("        if (ids[place] == v) dtable", "        dtable", "That line asked whose place it "
          "is. Does every token get every place now?"),
     ],
@@ -243,6 +265,9 @@ EXERCISES = {
              "grow?"),
             (lambda z, y: _logits_backward(z, y, softmax=False), "Are these shares, or still "
              "scores?"),
+            *((lambda z, y, by=by: _hot_columns_of_all(z, y, by(y)), "`d[:, targets]` takes 1 away "
+               "in every row. How is one element of each row named?")
+              for by in (lambda y: (y != IGNORED).sum(), len)),
             (_hot_columns, "`d[:, targets]` takes 1 away in every row. How is one element of each "
              "row named?"),
         ],
@@ -257,6 +282,12 @@ EXERCISES = {
             (_wrong(common=False), "Nudge one number, and the mean moves. Where is that?"),
             (_wrong(scale=False), "A loud row feels a nudge less. Where does rstd come in?"),
             (_wrong(axis=0), "Is it the mean of each row, or of each column?"),
+            (lambda g, xhat, rstd: rstd * (g - g.mean(axis=0) - xhat * (g * xhat).mean(
+                -1, keepdims=True)), "Is it the mean of each row, or of each column?"),
+            (lambda g, xhat, rstd: rstd * (g - g.mean(axis=0) - xhat * g.mean(
+                -1, keepdims=True)), "Is it the mean of each row, or of each column?"),
+            (lambda g, xhat, rstd: rstd * g - g.mean(-1, keepdims=True) - xhat * (g * xhat).mean(
+                -1, keepdims=True), "What is multiplied by rstd: g alone, or all three?"),
             (_wrong(axis=None), "Has each row means of its own?"),
             (lambda g, xhat, rstd: rstd * (g - g.mean(-1, keepdims=True) - xhat * g.mean(
                 -1, keepdims=True)), "The mean of what stands beside xhat?"),
@@ -275,6 +306,10 @@ EXERCISES = {
         mistakes=[
             (lambda: "DBAE", "Does a work-item that gathers own a place, or a row of the table?"),
             (lambda: "CABE", "Can `place` be asked before the loop has it?"),
+            (lambda: "BCAE", "Are the ids asked for once, or once for each place?"),
+            (lambda: "BACE", "Are the ids asked for once, or once for each place?"),
+            (lambda: "CBADE", "One line makes a place of the work-item. Who owns what, when it "
+             "gathers?"),
             (lambda: "CBEA", "What decides whether a place is added?"),
             (lambda: "CBDAE", "One line makes a place of the work-item. Who owns what, when it "
              "gathers?"),
