@@ -17,6 +17,9 @@ stub, and follow the cell as a folded block. What stands behind a line `### INST
 the stub, for an exercise that gives a wrong line to mend. A cell tagged `varies` prints what
 differs from device to device: nobody compares it, and a note is stored in place of its output.
 
+The new words in the table of `promise` become links to their entries in 90_glossary, whose entries
+come from llmcl/lab/glossary (builder/glossary.py). A word without one stops the build.
+
 Two builds on one machine give the same bytes.
 """
 

@@ -93,9 +93,10 @@ def introduced(lesson):
 
 
 def pointed_to(paragraph):
-    """The numbers of the lessons that a paragraph names."""
+    """The numbers of the lessons that a paragraph names; a link to the glossary names none."""
     found = [m[0] for p in POINTERS for m in re.finditer(p, paragraph, re.IGNORECASE)]
-    return {n for text in found for n in re.findall(rf"(?<!\d){NUMBER}(?!\d)", text)}
+    numbers = {n for text in found for n in re.findall(rf"(?<!\d){NUMBER}(?!\d)", text)}
+    return {n for n in numbers if n < "9"}
 
 
 def may_point(paragraph, here, first):
@@ -212,6 +213,7 @@ def test_what_it_introduces_stands_in_its_text(lesson):
         ("Lesson 04a says why.", {"04a"}),
         ("Lessons 03 to 07 build it; see warm-up 00a and\nlesson 12.", {"03", "07", "00a", "12"}),
         ("See [the next one](04a_one_head.ipynb).", {"04a"}),
+        ("| New words | [barrier](90_glossary.ipynb#barrier) |", set()),
         ("| model | `model.py` | 03 to 07 |", {"03", "07"}),
         ("| rows | 37 | the largest |", {"37"}),
         ("There are 12 heads and 53 columns.", set()),

@@ -6,7 +6,7 @@ import re
 import jupytext
 import nbformat
 
-from builder import places
+from builder import glossary, places
 from builder.places import BuildError, number_of
 
 SOLUTION = re.compile(
@@ -42,8 +42,11 @@ def read_source(name: str) -> tuple[nbformat.NotebookNode, str]:
 
 
 def prose(name: str) -> dict[str, tuple[str, str]]:
-    """Each prose block of a source: its id -> (digest of the English, the English)."""
-    cells = assemble(name).cells
+    """Each prose block of a source: its id -> (digest of the English, the English).
+
+    New words are not links here: a translator sees the words, and `link_words` links them again.
+    """
+    cells = plain(name).cells
     return {c.id: (digest(c.source), c.source) for c in cells if c.cell_type == "markdown"}
 
 
@@ -73,8 +76,18 @@ def stub_and_solution(source: str) -> tuple[str, str]:
 def assemble(name: str, solved: bool = False) -> nbformat.NotebookNode:
     """The notebook that has not run yet: stubs or solutions, ids, fixed metadata.
 
-    A solved one keeps the markers around each solution and has no folded blocks.
+    A solved one keeps the markers around each solution and has no folded blocks. The new words of
+    `promise` become links to their entries in the glossary.
     """
+    notebook = plain(name, solved)
+    for cell in notebook.cells:
+        if cell.id == f"{number_of(name)}-promise":
+            cell.source = glossary.link_words(cell.source)
+    return seal(notebook)
+
+
+def plain(name: str, solved: bool = False) -> nbformat.NotebookNode:
+    """The notebook of a source as it stands there, without links, and not sealed."""
     source, source_digest = read_source(name)
     number = number_of(name)
     cells, blocks, codes = [], set(), 0
@@ -85,7 +98,9 @@ def assemble(name: str, solved: bool = False) -> nbformat.NotebookNode:
                 first = cell.source.splitlines()[0]
                 raise BuildError(f"{name}: the prose cell {first!r} needs an id of its own.")
             blocks.add(block)
-            cells.append(new_cell("markdown", f"{number}-{block}", cell.source))
+            made = cell.metadata.get("made") == "glossary"
+            for part, text in glossary.blocks() if made else [(block, cell.source)]:
+                cells.append(new_cell("markdown", f"{number}-{part}", text))
             continue
         codes += 1
         stub, solution = stub_and_solution(cell.source)
@@ -102,7 +117,7 @@ def assemble(name: str, solved: bool = False) -> nbformat.NotebookNode:
         "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
         "llmcl": dict(source.metadata["llmcl"]) | {"source": source_digest},
     }
-    return seal(nbformat.v4.new_notebook(cells=cells, metadata=metadata))
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
 def new_cell(kind: str, cell_id: str, source: str) -> nbformat.NotebookNode:

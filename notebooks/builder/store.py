@@ -54,8 +54,10 @@ def out_of_date(name: str) -> str:
     stored, fresh = nbformat.read(path, as_version=4), assemble(name)
     if stored.metadata.get("llmcl", {}).get("source") != fresh.metadata["llmcl"]["source"]:
         return "its source has changed since it was built"
-    if has_own_work(path) or stored.metadata["llmcl"] != fresh.metadata["llmcl"]:
+    if has_own_work(path):
         return "somebody has written in it since it was built"
+    if stored.metadata["llmcl"] != fresh.metadata["llmcl"]:
+        return "the glossary, or the builder, has changed since it was built"
     return ""
 
 

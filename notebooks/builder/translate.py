@@ -15,7 +15,7 @@ from babel import Locale, UnknownLocaleError
 from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import PoFileError, read_po, write_po
 
-from builder import places
+from builder import glossary, places
 from builder.places import BuildError, number_of
 from builder.source import FOLDED, digest, prose, seal
 from builder.store import stored
@@ -89,7 +89,9 @@ def translate(language: str, name: str) -> tuple[nbformat.NotebookNode, list[str
         if reason:
             report.append(f"{block}: {reason}")
         else:
-            by_id[f"{number}-{block}"].source = messages[block].string
+            words = messages[block].string
+            linked = glossary.link_words(words) if block == "promise" else words
+            by_id[f"{number}-{block}"].source = linked
     report += [f"{b}: the lesson has no such block" for b in messages if b not in english]
     notebook.metadata["llmcl"]["language"] = language
     return seal(notebook), report
