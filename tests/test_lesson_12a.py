@@ -88,7 +88,7 @@ def test_a_count_too_small_moves_the_numbers_without_a_word(names, tmp_path):
     two = names["two"]
     bad.write_bytes(two[:8] + struct.pack("<Q", 1) + two[16:])
     (found,) = GGUFReader(bad).tensors
-    assert not np.array_equal(found.data, names["table"])
+    assert not np.array_equal(found.data, names["tensor"])
 
 
 def test_an_offset_of_36_reads_one_place_too_far(names, tmp_path):

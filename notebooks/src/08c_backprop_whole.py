@@ -90,8 +90,8 @@ assert np.allclose(all_alike, 0, atol=1e-8)
 
 # %% [markdown] id="idea-average"
 # Nothing at all. Shares can only be moved from one word to another. So the size of a slope does not count,
-# only whether it is above or below the others. Above or below what, exactly? Above or below the average of
-# what is heard now, where each word counts as much as its share. That is a **weighted average**.
+# only how far it is above or below the others. Above or below what, exactly? The average of the slopes,
+# where each word counts as much as its share. That is a **weighted average**.
 
 # %%
 average = (shares * dshares).sum()
@@ -104,7 +104,7 @@ assert np.allclose(shares * (dshares - average), measured, atol=1e-8)
 # The last line is what was measured. Why? Take two steps of lesson 08b. Score 1, that of `sun`, grows by a
 # tiny `h`.
 #
-# 1. Its exponential grows by `h` times itself. So its share would grow by `h · share[1]`.
+# 1. Its exponential grows by `h` times itself. If the sum stayed, its share would grow by `h · share[1]`.
 # 2. But the sum grows as well, by the part `h · share[1]`. So **every** share shrinks by that part of itself.
 
 # %%
@@ -120,8 +120,8 @@ assert np.allclose(moves, itself + everybody, atol=1e-8)
 # `share[1] · dshares[1]`. The second gives `-share[1]` times the sum of `share · dshares`, which is the
 # average. Together: `share[1] · (dshares[1] − average)`.
 #
-# Does that agree with lesson 08b? Its loss is minus the logarithm of the right share. So `dshares` is minus 1
-# by that share for the right word, and 0 for the others:
+# Does that agree with lesson 08b? Its loss is minus the logarithm of the right share, and the slope of a
+# logarithm is 1/x. So `dshares` is −1/share for the right word, and 0 for the others:
 
 # %%
 right = 1
@@ -133,7 +133,7 @@ assert np.allclose(shares * (minus_log - minus_log_average), shares - np.eye(3)[
 # %% [markdown] id="numpy"
 # ## In NumPy
 #
-# The average is −1, and what is left is share minus one-hot.
+# It does. That average is −1, and `share · (slope + 1)` is share minus one-hot, as in lesson 08b.
 #
 # **Exercise 08c.2** · medium · 5 minutes. Write `softmax_backward` for many rows. The last axis is the row.
 #
@@ -166,7 +166,8 @@ def softmax_backward(shares, dshares):
 # %% [markdown] id="numpy-head"
 # The rest of attention is two products, and lesson 08a has what they need. For `y = x @ w`:
 # `dx = dy @ w.T` and `dw = x.T @ dy`. A head says `y = shares @ v`, and `scores = q @ k.T * scale`. Which of
-# them is `x`, and which is `w`, each time?
+# them is `x`, and which is `w`, each time? (For the scores, `w` is `k.T`. So `x.T @ dscores` is the slope of
+# `k.T`; turned back, it is `dscores.T @ x`.)
 
 # %%
 from llmcl.reference.softmax import causal_softmax
@@ -198,7 +199,8 @@ lab.check("dv", dv, slopes(lambda a: (dy * head(q, k, a)).sum(), v), 1e-8)
 # ### GELU's slope
 #
 # Lesson 05: gelu(x) = x · s. Here `s` is the share that is kept, 1 / (1 + exp(−2u)), and `u` is
-# √(2/π) · (x + 0.044715 x³). If x grows, three things move in a row. Each slope is measured beside its formula:
+# √(2/π) · (x + 0.044715 x³). If x grows, `u` moves, then `s`, then x · s. Here are the first two slopes,
+# measured, and a formula beside each:
 
 # %%
 root = np.sqrt(2 / np.pi)
@@ -216,7 +218,7 @@ print("s:", slopes(s_of, u).round(4), "=", (2 * s * (1 - s)).round(4))
 
 # %% [markdown] id="gelu-why"
 # - `u`: the slope of x³ is 3x².
-# - `s` is 1 by a sum z = 1 + exp(−2u). The slope of 1/z is −1/z², and that of z is −2 exp(−2u). Multiplied:
+# - `s` is 1/z, where z = 1 + exp(−2u). The slope of 1/z is −1/z², and that of z is −2 exp(−2u). Multiplied:
 #   2 · (1/z) · (exp(−2u)/z). The first fraction is `s`. The second is (z − 1)/z, which is `1 − s`.
 #
 # Last, the product x · s. A nudge of x moves it in two ways: x itself grows, and s grows.
@@ -281,17 +283,22 @@ run.report()
 assert np.allclose(dscores, softmax_backward(some_shares, some_slopes))
 assert np.allclose(dscores.sum(axis=1), 0)
 
+# %%
+counts = lab.touch_counts(run)
+print("reads for 35 shares and 35 slopes:", counts["shares"].reads, "and", counts["dshares"].reads)
+lab.view_items(run, start=(2,))
+
 # %% [markdown] id="opencl"
 # ## In OpenCL
 #
-# Both.
+# Both are read twice. And nothing is written before the whole row was read.
 #
 # **Exercise 08c.4** · medium · 8 minutes. Write it as a kernel.
 #
 # <details><summary>Hint</summary>
 #
-# Line for line. A sum of floats begins at `0.0f`. Two loops, one after the other: nothing can be written before
-# the average is whole.
+# Line for line. A sum of floats begins at `0.0f`. Two loops, one after the other: the average must be whole
+# before anything is written.
 #
 # </details>
 #
@@ -442,7 +449,7 @@ def way_back(model):
 model.loss(ids, targets)
 model.backward()
 by_package = {name: array.copy() for name, array in model.gradients.items()}
-model.flat_gradients[0][:] = 0          # all gradients lie in one long array
+model.flat_gradients[0][:] = 0          # all gradients lie in one long array, the first of this list
 points, point_slopes = way_back(model)
 assert all(np.allclose(model.gradients[name], by_package[name], atol=1e-14) for name in by_package)
 print("✓ 17 points, 16 halves, and the same gradient of", len(by_package), "arrays")
@@ -589,12 +596,12 @@ def sizes_back(residual, with_norm):
 curves = {"norm and residual": sizes_back(1, True), "residual only": sizes_back(1, False),
           "norm only": sizes_back(0, True), "neither": sizes_back(0, False)}
 deep.loss(ids, targets)
-deep.backward()
+deep.backward()  # for the second picture: the gradients of its weights
 
 # %%
 fig, (left, right_side) = lab.figure(
     "Two pictures. Left, the size of the slope at 25 points, in powers of ten. With a residual it is a flat line; with "
-    "norm only it stays near 1, too. With neither it falls to the left along a straight line, and leaves the picture "
+    "norm only it stays between 0.1 and 10. With neither it falls to the left along a straight line, and leaves the picture "
     "below 1e-30. Right, the size of four weights' gradients in each of 12 blocks: four nearly flat lines.",
     columns=2, height=3.6)
 for (name, curve), style in zip(curves.items(), ("-", "--", "-.", ":")):
@@ -702,7 +709,7 @@ lab.run_broken("08c.writes")
 lab.run_broken("08c.plain_mean")
 
 # %% [markdown] id="break-mean-2"
-# In a fresh model all scores are near 0 and all shares alike. There the two averages are one, and the fault
+# In a fresh model all scores are near 0 and all shares alike. There the two averages are the same, and the fault
 # sleeps until the model has learned something. Now you know another reason for the push.
 
 # %% [markdown] id="find"
@@ -725,7 +732,8 @@ print(len(differ), "of", len(by_package), "arrays are wrong")
 # %% [markdown] id="find-spread"
 # One wrong term, and most arrays are wrong. Why? Its `dx` is passed on, and spoils everything nearer to the
 # *input*. Nothing nearer to the loss is touched; even gamma and beta of that norm are right. So the picture has
-# an edge. Move the slider; the error of each array is its distance from the right gradient, in parts of it:
+# an edge. Move the slider; the error of each array is how far it is from the right gradient, as a part of that
+# gradient's size:
 
 # %%
 way_order = list(config.parameter_shapes())[::-1]  # from the last norm back to the tables
@@ -737,8 +745,9 @@ def errors_when(place):
         break_part(tried, *place)
     tried.loss(ids, targets)
     tried.backward()
-    return [np.linalg.norm(tried.gradients[name] - right) / np.linalg.norm(right)
-            for name, right in ((name, by_package[name]) for name in way_order)]
+    def error(name):
+        return np.linalg.norm(tried.gradients[name] - by_package[name]) / np.linalg.norm(by_package[name])
+    return [error(name) for name in way_order]
 
 def draw_errors(axes, place):
     error = np.maximum(errors_when(place), 1e-17)
@@ -783,9 +792,9 @@ def agrees(model, i):
 assert agrees(faulty, 16) and not agrees(faulty, 0)
 
 # %% [markdown] id="find-halving"
-# Where do you look next? In the middle. If point 8 agrees, the fault lies
-# before it; if not, behind it. Each look halves what is left. To **localise** a fault by **halving**, 16 halves
-# need four looks, and a thousand need ten.
+# Where do you look next? In the middle. If point 8 agrees, the halves 8 to 15 are right, and the fault lies
+# before it, nearer to the input. If not, behind it. Each look halves what is left. To **localise** a fault by
+# **halving**, 16 halves need four looks, and a thousand need ten.
 #
 # **Exercise 08c.6** · medium · 6 minutes. Write it. `agrees(i)` is True or False; half `i` lies between the
 # points `i` and `i + 1`. Ask few points: the check counts them.

@@ -113,12 +113,12 @@ pair = text("general.architecture") + struct.pack("<I", 8) + text("gpt2")
 # %% [markdown] id="hand-table"
 # The **tensor table** has one entry for each tensor: name, how many dimensions, the dimensions, the type
 # of its numbers, and its **offset**: how far behind the beginning of the data it lies. Type 0 is **F32**,
-# the float32 that you know. Our tensor has the shape (2, 3). What comes first in the entry?
+# the float32 that you know. Our tensor has the shape (2, 3). Which comes first in the entry: 2 or 3?
 
 # %%
 import numpy as np
 
-table = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+tensor = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 entry = text("token_embd.weight") + struct.pack("<I", 2)  # two dimensions
 entry += struct.pack("<QQIQ", 3, 2, 0, 0)                 # a row's length, how many rows, F32, offset
 
@@ -155,7 +155,7 @@ def gap(at):
 
 # %%
 front = header + pair + entry
-numbers_as_bytes = table.tobytes()
+numbers_as_bytes = tensor.tobytes()
 by_hand = front + bytes(gap(len(front))) + numbers_as_bytes + bytes(gap(len(numbers_as_bytes)))
 print(len(front), "bytes and a gap of", gap(len(front)), "before the numbers,", len(by_hand), "in all")
 
@@ -208,7 +208,7 @@ def write_with_package(path, tensors):
 # %%
 hand_path, package_path = lab.folder("12a") / "hand.gguf", lab.folder("12a") / "package.gguf"
 hand_path.write_bytes(by_hand)
-write_with_package(package_path, {"token_embd.weight": table})
+write_with_package(package_path, {"token_embd.weight": tensor})
 assert package_path.read_bytes() == by_hand
 print("✓ all bytes are the same")
 
@@ -257,14 +257,16 @@ assert read_text(two_texts, 8 + 35) == ("sea", len(two_texts))
 # %% [markdown] id="reader-values"
 # What else can a value be? Types 0 to 7 and 10 to 12 are numbers. Each has a letter of `struct`: B, H, I and Q are
 # whole numbers of 1, 2, 4 and 8 bytes, small letters with a sign; f is a float, d a double, ? true or false. A list
-# announces the type of its parts and their count.
+# announces the type of its parts and their count. (In `return *numbers, …` the star hands over the numbers one by
+# one.)
 
 # %%
 LETTERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd"))  # 8 is a text, 9 a list
 
 def take(letters, data, at):
     """The numbers at a place, and behind them where the next thing begins."""
-    return *struct.unpack_from("<" + letters, data, at), at + struct.calcsize("<" + letters)
+    numbers = struct.unpack_from("<" + letters, data, at)
+    return *numbers, at + struct.calcsize("<" + letters)
 
 def read_value(kind, data, at):
     if kind == 8:
@@ -279,8 +281,8 @@ def read_value(kind, data, at):
     return found, at
 
 # %% [markdown] id="reader-file"
-# And the file, part by part, as you wrote it. (`*dims, kind, offset, at = …` gives the last three names their
-# numbers, and `dims` the rest.)
+# And the file, part by part, as you wrote it. (On the left, a star takes what is left: `*dims, kind, offset, at = …`
+# gives the last three names their numbers, and `dims` the rest.)
 
 # %%
 def read_file(data):
@@ -303,19 +305,28 @@ def read_file(data):
 print(read_file(by_hand))
 
 # %% [markdown] id="reader-both"
-# The makers' reader is called `GGUFReader`. The two readers share no line. Do they find the same, in
-# both files?
+# The makers' reader is called `GGUFReader`. The two readers share no line. First, its findings in the form of ours.
+# It lists the header among the pairs, as `GGUF.…`, and counts offsets from the beginning of the file.
 
 # %%
 from gguf import GGUFReader
 
+def read_theirs(path):
+    """What GGUFReader finds: values, tensors and where the numbers begin, as from read_file."""
+    reader = GGUFReader(path)
+    start = reader.data_offset
+    values = {key: field.contents() for key, field in reader.fields.items() if not key.startswith("GGUF.")}
+    tensors = {t.name: (t.shape.tolist(), t.tensor_type, t.data_offset - start) for t in reader.tensors}
+    return values, tensors, start
+
+# %% [markdown] id="reader-agree"
+# Do the two find the same, in both files?
+
+# %%
 def agree(path):
     """How many pairs and tensors a file has; an AssertionError where the two readers differ."""
     values, tensors, start = read_file(path.read_bytes())
-    theirs = GGUFReader(path)
-    named = {key: f.contents() for key, f in theirs.fields.items() if not key.startswith("GGUF.")}
-    listed = {t.name: (t.shape.tolist(), t.tensor_type, t.data_offset - start) for t in theirs.tensors}
-    assert values == named and tensors == listed and start == theirs.data_offset
+    assert (values, tensors, start) == read_theirs(path)
     return len(values), len(tensors)
 
 for path in (hand_path, package_path):
@@ -358,7 +369,7 @@ def decoded():
 # ## Rows out, columns in
 #
 # One thing has to be turned first. Our layers of lesson 05 compute `x @ W`, with `W` as (in, out). Which
-# numbers of `W` make output 1?
+# numbers of `W` make output 1, counted from 0?
 
 # %%
 x, W = np.array([1.0, 10.0]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])  # 2 in, 3 out
@@ -376,19 +387,19 @@ print(in_file @ x, "  output 1 uses", in_file[1])
 # ## In NumPy: fewer bytes for a number
 #
 # An F32 has four bytes. **F16**, also called **half**, has two: 11 binary digits instead of 24, and nothing
-# above 65,504. Can we have less than two bytes? Take four weights. The largest gets the number 127, and
-# the others are counted in the same steps:
+# above 65,504. Can we have less than two bytes? Take four weights. The largest, whatever its sign, becomes 127
+# or −127, and the others are counted in the same steps:
 
 # %%
-print("the largest F16:", np.finfo(np.float16).max)
+print(f"the largest F16: {np.finfo(np.float16).max:,.0f}")
 w = np.array([0.3, -1.27, 0.018, 0.5], np.float32)
 step = np.abs(w).max() / 127
 counts = np.round(w / step)
 print(f"step {step:.3f}, counts {counts}, back {(counts * step).round(3)}")
 
 # %% [markdown] id="numpy-q8"
-# Now there are four whole numbers from -127 to 127, a byte for each, and one step. (A byte has -128 too; nobody
-# uses it, so that both signs get the same steps.) That is what to **quantize** means. What got lost? 0.018 became
+# Now there are four whole numbers from -127 to 127, a byte for each, and one step. That is what to **quantize**
+# means. What got lost? 0.018 became
 # 0.02. No number moves by more than half a step.
 #
 # **Q8_0** does this to every 32 numbers of a row, a **block**: two bytes for the step, which it calls `d`, as
@@ -418,9 +429,9 @@ halves = np.array([-1.5, -0.5, 0.5, 1.5, 2.5], np.float32)
 print(np.round(halves), round_away(halves))
 
 # %% [markdown] id="numpy-write"
-# **Exercise 12a.5** · medium · 9 minutes. Write the quantizer of one block. `x` is 32 numbers of float32;
-# stay in float32. As in `gguf`: multiply by `1 / d` (0 if `d` is 0), which is one division instead of 32. And only
-# *store* `d` as a half.
+# **Exercise 12a.5** · medium · 9 minutes. Write the quantizer of one block. `x` is 32 numbers of float32; stay in
+# float32. First `d`, then `round_away` of the numbers times `1 / d` (or 0 if `d` is 0), as `gguf` does it, then the
+# bytes. Only *store* `d` as a half.
 #
 # <details><summary>Hint: bytes</summary>
 #
@@ -531,17 +542,25 @@ assert (out.reshape(5, 34) == quantize(some, Q8_0)).all()
 # %% [markdown] id="opencl"
 # ## In OpenCL
 #
-# Four things are new in C:
+# Each line of `one_block` has its counterpart:
 #
-# - `out` is a tensor of whole numbers of four bytes. `(__global char *)out` means: the same memory, looked
-#   at byte by byte. `char` is C's number of one byte, from -128 to 127; `(char)x` cuts off what stands behind the
-#   point.
-# - `vstore_half_rte(d, 0, p)` stores a float at `p` as a half, rounded to the nearest. Many devices cannot compute
-#   with halves; all can store them.
-# - `round` goes away from zero, as we need it. `fabs` is the size of a float, `fmax` the larger of two.
-# - OpenCL allows a device to miss the last digit of a division. `divide` mends that: `fma(a, b, c)` is
-#   a · b + c, rounded only once, so it finds what is left over. Without it, a graphics card that we tried wrote a
-#   few other bytes in a million.
+# | in Python | in C |
+# |---|---|
+# | `max(a, b)`, `abs(a)`, `round_away(a)` | `fmax(a, b)`, `fabs(a)`, `round(a)` |
+# | `a / b` | `divide(a, b)`, written for you |
+# | the two bytes of `d` as a half | `vstore_half_rte(d, 0, (__global half *)to);` |
+# | `int(…) % 256` | `(char)…` |
+#
+# A `char` is a whole number of one byte, from -128 to 127; `(char)x` cuts off what stands behind the point. And
+# `out`? It is a tensor of numbers of four bytes. `(__global char *)out` means: the same memory, looked at byte by
+# byte.
+#
+# <details><summary>What is wrong with a plain division?</summary>
+#
+# OpenCL allows a device to miss its last digit. `fma(a, b, c)` is a · b + c, rounded only once, so `divide` finds
+# what is left over, and adds it. Without that, a graphics card that we tried wrote a few other bytes in a million.
+#
+# </details>
 #
 # **Exercise 12a.6** · hard · 10 minutes. Write the kernel.
 #
@@ -634,12 +653,12 @@ for name, rows in rows_out.items():
 print("✓", len(rows_out), "matrices,", sum(rows.size for rows in rows_out.values()) // 32, "blocks, every byte equal")
 
 # %% [markdown] id="check-bound"
-# And what got lost? The bound holds for trained weights too. (With the 127 · 2⁻²⁵ for tiny ones.)
+# And what got lost? The bound holds for trained weights too.
 
 # %%
 all_blocks = np.concatenate([rows.reshape(-1, 32) for rows in rows_out.values()])
 lab.check("the model's weights", dequantize(quantize(all_blocks, Q8_0), Q8_0), all_blocks,
-          q8_bound(all_blocks) + 127 * 2.0**-25)
+          q8_bound(all_blocks) + 127 * 2.0**-25)  # what is added is for tiny weights
 
 # %% [markdown] id="vectors"
 # ## Why do norms and biases stay F32?
@@ -654,7 +673,8 @@ print(f"{vectors:,} of {everything:,} weights, {vectors / everything:.1%}")
 
 # %% [markdown] id="vectors-2"
 # Next to nothing. And it would cost. Products have a kernel for each type of matrix; that is where the time
-# goes. A bias is *added* to a row of float32, and for that llama.cpp has no F16. Positions are added too.
+# goes. A bias is *added* to a row of float32, and for that llama.cpp has no F16. Positions it would read in any type;
+# its own tools leave them in F32, and so do we.
 
 # %% [markdown] id="export"
 # ## Your model's file
@@ -699,9 +719,8 @@ print("blk.0.ffn_up.weight:", tensors["blk.0.ffn_up.weight"][0], "and ours is", 
 # %% [markdown] id="see"
 # ## See it: the file to scale
 #
-# One square is 32 bytes, one row 4,096. Every byte of the file lies in one of these parts. Move the
-# slider. Find the sizes that begin with `gpt2.`, the longest list of the tokenizer, and the gap. Which tensor takes
-# most?
+# One square is 32 bytes, one row 4,096. Move the slider. Find the sizes that begin with `gpt2.`, the longest list of
+# the tokenizer, and the gap. Which tensor takes most?
 
 # %%
 lab.explore_file(folder / "model-Q8_0.gguf", start="tokenizer.ggml.tokens")
@@ -720,7 +739,7 @@ for part in sorted(parts, key=lambda part: -part.size)[:3]:
 # %% [markdown] id="break"
 # ## Break it: a count
 #
-# Four wrong files. What does each reader say? First, a header that claims two tensors where there is one:
+# Wrong files. What does each reader say? First, a header that claims two tensors where there is one:
 
 # %%
 def say(name, read):
@@ -733,7 +752,7 @@ def both(data):
     bad = lab.folder("12a") / "bad.gguf"
     bad.write_bytes(data)
     say("our reader", lambda: read_file(data)[1])
-    say("GGUFReader", lambda: [t.data.ravel().tolist() for t in GGUFReader(bad).tensors])
+    say("GGUFReader", lambda: [[float(f"{x:.5g}") for x in t.data.ravel()] for t in GGUFReader(bad).tensors])
 
 both(by_hand[:8] + struct.pack("<Q", 2) + by_hand[16:])
 
@@ -743,7 +762,7 @@ both(by_hand[:8] + struct.pack("<Q", 2) + by_hand[16:])
 
 # %%
 two_path = folder / "two.gguf"
-write_with_package(two_path, {"token_embd.weight": table, "output_norm.weight": np.ones(3, np.float32)})
+write_with_package(two_path, {"token_embd.weight": tensor, "output_norm.weight": np.ones(3, np.float32)})
 two = two_path.read_bytes()
 both(two)
 both(two[:8] + struct.pack("<Q", 1) + two[16:])
@@ -758,6 +777,7 @@ both(two[:8] + struct.pack("<Q", 1) + two[16:])
 # three ones?
 
 # %%
+# Behind the name: the count of dimensions, one dimension, the type; then the offset.
 entry_at = two.index(b"output_norm.weight") + len(b"output_norm.weight") + 4 + 8 + 4
 assert struct.unpack_from("<Q", two, entry_at) == (32,)
 both(two[:entry_at] + struct.pack("<Q", 36) + two[entry_at + 8 :])
@@ -798,7 +818,7 @@ from llmcl.errors import GgufError
 try:
     read_gguf(folder / "short.gguf")
 except GgufError as error:
-    print("…", str(error).partition("short.gguf")[2])
+    print("…" + str(error).partition("short.gguf")[2])
 
 # %% [markdown] id="break-kernel"
 # ## Break it: two kernels
@@ -836,8 +856,8 @@ def parts_in_order():
     ### END SOLUTION
 
 # %% [markdown] id="exercises-back"
-# **Exercise 12a.8** · medium · 5 minutes. This kernel takes numbers out of Q8_0. All positive weights are
-# right. Mend it with the smallest change.
+# **Exercise 12a.8** · medium · 5 minutes. This kernel takes numbers out of Q8_0; `vload_half` reads a
+# half. All positive weights are right. Mend it with the smallest change.
 #
 # <details><summary>Hint</summary>
 #

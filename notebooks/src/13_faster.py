@@ -58,8 +58,10 @@ def halves(operations, numbers):
     """Microseconds of carrying and of computing; a float32 has four bytes."""
     return 4 * numbers / bandwidth * 1e6, operations / peak * 1e6
 
-for name, task in (("addition", (1e6, 3e6)), ("product", (2 * 384**3, 3 * 384**2))):
-    carrying, computing = halves(*task)
+tasks = {"addition": (1e6, 3e6),                 # a million sums; two lists and the result
+         "product": (2 * 384**3, 3 * 384**2)}    # 384 · 384 sums of 384 terms; three matrices
+for name, (operations, numbers) in tasks.items():
+    carrying, computing = halves(operations, numbers)
     print(f"{name:>8}: {carrying:3.0f} µs of carrying, {computing:3.0f} µs of computing")
 
 # %% [markdown] id="idea-2"
@@ -132,6 +134,13 @@ assert 0.49 < intensity(1, 4096, 4096) < 0.5
 # %% [markdown] id="numpy-2"
 # For squares it is the side divided by six. The last line is what generating a text does (lesson 11): one new token, so
 # one row, and every weight is carried for two operations. Which of the three would profit from a cleverer kernel?
+#
+# <details><summary>An answer</summary>
+#
+# The product of the squares: 64 is far above 5. The two others lie below 5. They wait for memory, and the best
+# kernel can do no more than keep that busy. Further down you measure how far yours are from it.
+#
+# </details>
 #
 # The most that a task can reach:
 
@@ -298,7 +307,8 @@ __kernel void four_rows(__global const float *restrict a, __global const float *
 
 # %% [markdown] id="opencl-tall"
 # A graphics card wants both: tiles for the group, and a block for each work-item. Here a group of T x T work-items
-# owns 4 · T rows of T columns. The rows of a work-item are T apart. (`#ifndef`: T is 4, unless it was defined before.)
+# owns 4 · T rows of T columns. The rows of a work-item are T apart. (`#ifndef`: T is 4, unless it was defined before.
+# And `{…}` gives an array its first numbers.)
 #
 # **Exercise 13.4** · medium · 8 minutes. Fill in the innermost loop: one number of the tile `tb`, used for
 # four sums.
@@ -389,7 +399,7 @@ prove("tall_tiles", lambda *matrices: run(tall_tiles, *matrices))
 #
 # You know `matmul_naive`, `matmul_swapped` and `matmul_tiled` from lesson 01b. Above them stand your two. The top is
 # what the package takes on your device: `matmul_blocked` on a processor, `matmul_group` of `matmul_gpu.cl` on a
-# graphics card. Here is the first. Where is its block?
+# graphics card. Here is the first. Skip the `if`, which is for the last columns. Where is the block?
 
 # %%
 lab.show_kernel("matmul", "matmul_blocked")
@@ -478,8 +488,9 @@ print("✓ every recorded device has its limits beside its results")
 # %% [markdown] id="measured"
 # ## Your roof, measured
 #
-# How far is the top from what is possible? Two kernels find out: one only carries, the other only computes.
-# Look at the second. Why does it keep twelve sums and not one?
+# How far is the top from what is possible? Two kernels find out: one only carries, the other only computes. Look at
+# the second. A `float16` is a **vector**: sixteen floats that are treated alike (16 is a count here, not bits). Why
+# does it keep twelve of them and not one?
 
 # %%
 lab.show_kernel("roofline", "roofline_arithmetic")
@@ -492,7 +503,7 @@ lab.show_kernel("roofline", "roofline_arithmetic")
 # Where do you expect the first two?
 
 # %%
-n = 1 << 24 if engine.device.info.kind == "gpu" else 1 << 22
+n = 2**24 if engine.device.info.kind == "gpu" else 2**22
 x, y = engine.from_host(np.ones(n)), engine.from_host(np.ones(n))
 row, large = engine.from_host(np.ones((1, 4096))), engine.from_host(np.ones((4096, 4096)))
 others = {
@@ -548,6 +559,7 @@ print("✓ one task, one place across: the rungs stand above each other")
 #
 # In lesson 04b, attention takes three kernels: scores, softmax, sum. Between them lie two tables with a
 # number for every pair of places, in every head: the scores and the shares. How large are they, with 4 heads?
+# Beside them stands what we shall keep instead.
 
 # %%
 def table_bytes(T, heads=4):
@@ -634,8 +646,7 @@ assert np.allclose(one_pass(scores, values), reference.softmax(scores) @ values)
 print("✓ one pass gives what softmax and a sum give")
 
 # %% [markdown] id="fused-check"
-# The kernel does this for eight rows at once, each in its lane of a **vector**: `lanes` is a `float8`, eight numbers
-# that are treated alike. Find `largest`, `shrink`, `total` and `heard`. What does it write besides `y`?
+# The kernel does this for eight rows at once, each in its lane of a vector: `lanes` is a `float8`. Find `largest`, `shrink`, `total` and `heard`. What does it write besides `y`?
 
 # %%
 lab.show_kernel("fused_attention", "fused_attention_forward")
@@ -815,8 +826,8 @@ lab.run_broken("13.one_barrier")
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# **Exercise 13.8** · hard · 20 minutes. Widen `four_rows`: four rows of *sixteen* columns. A `float16` is a vector of
-# sixteen floats (16 is a count here, not bits), and a number times it multiplies each. Every `n` is a multiple of 16.
+# **Exercise 13.8** · hard · 20 minutes. Widen `four_rows`: four rows of *sixteen* columns. A number times a `float16`
+# multiplies each of its sixteen. Every `n` is a multiple of 16.
 #
 # `*(__global const float16u *)(b + i)` loads sixteen floats from place `i` of `b`: it takes the address as one of a
 # `float16u`, and fetches what is there. The `typedef` allows any float as a beginning; a plain `float16` must begin

@@ -111,6 +111,12 @@ def _softmax_back_want(shares, dshares):
     return reference.softmax_backward(*exact), bounds.softmax_backward(*exact)[0]
 
 
+_TWO_LOOPS = """dshares[row * n + j];
+    for (int j = 0; j < n; ++j)
+        dscores[row * n + j] = shares[row * n + j] * (dshares[row * n + j] - average);"""
+_ONE_LOOP = """dshares[row * n + j],
+        dscores[row * n + j] = shares[row * n + j] * (dshares[row * n + j] - average);"""
+
 SOFTMAX_BACK = KernelTask(
     """
 __kernel void softmax_back(__global const float *shares,    // (rows, n)
@@ -134,10 +140,13 @@ __kernel void softmax_back(__global const float *shares,    // (rows, n)
     mistakes=[
         (" - average", "", "A share that grows takes from the others. Where is that?"),
         (" - average)", " + average)", "Above the average, or below it: which sign is that?"),
+        (" - average)", " - average / n)", "The shares are 1 in total already. Is their weighted "
+         "average a sum, or a mean?"),
         ("average += shares[row * n + j] * ", "average += ", "Does a place that is hardly heard "
          "count as much in the average as one that is heard?"),
         ("dscores[row * n + j] = shares[row * n + j] * ", "dscores[row * n + j] = ", "Can a score "
          "move more than the share that it has?"),
+        (_TWO_LOOPS, _ONE_LOOP, "Is the average whole when the first number is written?"),
         ("average += ", "average = ", "Is the average a sum over the row, or its last part?"),
         ("dscores[row * n + j]", "dscores[j]", "Whose row of dscores is that?"),
         ("    if (row >= rows) return;\n", "", "Which work-items have no row of their own, and do "
@@ -196,6 +205,9 @@ __kernel void key_gradient(__global const float *q,         // (T, d)
         ("sum * scale", "sum", "Forward divides by the root of d. And backward?"),
         ("q[i * d + e]", "q[t * d + e]", "Who asked key t: place t, or each place i?"),
         ("int i = t;", "int i = t + 1;", "Does a place see itself?"),
+        ("i = t; i < T; ++i)\n        sum += dscores[i * T + t]",
+         "i = 0; i <= t; ++i)\n        sum += dscores[t * T + i]", "Those are the places that "
+         "place t asks. Which places ask it?"),
         ("i = t; i < T; ++i", "i = 0; i <= t; ++i", "Which places may see place t: the earlier "
          "ones, or the later ones?"),
         ("dscores[i * T + t]", "dscores[i * T + i]", "Which score has the query i and the key t?"),
@@ -305,6 +317,10 @@ EXERCISES = {
         cases=[_shares_of(31, 3, 5), _shares_of(33, 4, 4), _shares_of(35, 2, 3, 3)],
         mistakes=[
             (lambda p, dp: p * dp, "A share that grows takes from the others. Where is that?"),
+            (lambda p, dp: p * (1 - p) * dp, "That is what a score does to its own share. What "
+             "does it do to the others?"),
+            (lambda p, dp: p * (dp - dp.sum(-1, keepdims=True)), "Does a place that is hardly "
+             "heard count as much as one that is heard?"),
             (lambda p, dp: p * (dp - dp.mean(-1, keepdims=True)), "Does a place that is hardly "
              "heard count as much in the average as one that is heard?"),
             (lambda p, dp: dp - (p * dp).sum(-1, keepdims=True), "Can a score move more than the "
@@ -327,6 +343,10 @@ EXERCISES = {
              "when s does?"),
             (lambda x, s, du: s + x * 2 * s * (1 - s), "s depends on u, and u on x. How many "
              "slopes has that chain?"),
+            (lambda x, s, du: s + x * du, "du is how fast u moves. How fast does s move when u "
+             "does?"),
+            (lambda x, s, du: (s + x * 2 * s * (1 - s)) * du, "Two ways. Does x itself go through "
+             "u, too?"),
             (lambda x, s, du: s + x * s * (1 - s) * du, "The exponent is −2u. What became of the "
              "2?"),
             (lambda x, s, du: x * 2 * s * (1 - s) * du, "Which way is missing: x itself, or s?"),
@@ -343,6 +363,10 @@ EXERCISES = {
             (lambda: "BDACE", "When must the gradients be 0: before something is added, or after?"),
             (lambda: "BDAEC", "When must the gradients be 0: before something is added, or after?"),
             (lambda: "BADCE", "When must the gradients be 0: before something is added, or after?"),
+            (lambda: "BDAC", "Gradients are added. To what, if nobody cleared them?"),
+            (lambda: "EDBAC", "Which is nearer to the loss: the head, or the last norm?"),
+            (lambda: "EBDACF", "One line does not belong. Which two do nearly the same?"),
+            (lambda: "EBDAFC", "One line does not belong. Which two do nearly the same?"),
             (lambda: "EBADC", "The last norm stands behind the blocks. Where does the way back "
              "meet it?"),
             (lambda: "ECADB", "Where does the way back begin: at the loss, or at the look-up?"),
@@ -367,6 +391,10 @@ EXERCISES = {
         cases=[()],
         mistakes=[(_told(f"blk.{_BLOCK}.{part}"), "The block is right. Which half of it, and is "
                    "it the norm or the branch?") for part in PARTS if part != _PART]
+        + [(_told(f"blk.{2 * _BLOCK + (_PART in PARTS[2:])}.{_PART}"), "Is that the block, or the "
+            "half? Two halves make a block."),
+           (_told("blk.5.attn_norm"), "That is the fault of the model before. Which one did you "
+            "ask: faulty, or mystery?")]
         + [(_told(f"blk.{_BLOCK + step}.{_PART}"), "The part is right. Two halves make a block: "
             "what is half of the half's number?") for step in (-1, 1)],
         secret=True,

@@ -81,6 +81,10 @@ def _block(x, steps=127, round_to=_away, size=np.abs, half_first=False, zero=Tru
     return np.concatenate(parts if order == "d first" else parts[::-1])
 
 
+def _counts(x):
+    return _block(x)[2:].view(np.int8)
+
+
 def ties() -> np.ndarray:
     """A block (1, 32) whose step is 1, and in which half of the numbers lie between two steps."""
     return np.array([[127.0, *np.arange(-15, 16) / 2]], np.float32)
@@ -154,6 +158,11 @@ __kernel void q8_0(__global const float *x,  // (blocks, 32)
         ("round(", "rint(", "Half a step: does gguf go to the even number, or away from zero?"),
         ("(char)round(from[i] * inverse)", "(char)(from[i] * inverse)", "What does a cast to char "
          "do with the digits behind the point?"),
+        ("(char)round(from[i] * inverse)", "(char)(from[i] * inverse + 0.5f)", "What does 0.5 more "
+         "do to a negative number?"),
+        ("round(from[i] * inverse)", "round(divide(from[i], d))", "gguf multiplies by 1 / d. Does "
+         "dividing by d give the same last digit?"),
+        ("    vstore_half_rte(d, 0, (__global half *)to);\n", "", "Where are the two bytes of d?"),
         ("+ 34 * block", "+ 32 * block", "How many bytes has a block in the file?"),
         ("to[2 + i]", "to[i]", "Whose place are the first two bytes of a block?"),
         ("x + 32 * block", "x + block", "How many numbers of x stand before this block's?"),
@@ -207,6 +216,8 @@ __kernel void back(__global const int *file,  // blocks of 34 bytes
         ("block[2 + i % 32]", "(char)(block[2 + i % 32] + 128)", "What does a byte of 200 stand "
          "for, if it is a number from -128 to 127?"),
         ("block[2 + i % 32]", "block[i % 32]", "Whose place are the first two bytes of a block?"),
+        ("__global const char *block", "__global const uchar *block", "How does `block` itself "
+         "take a byte: from -128 on, or from 0 on?"),
         ("d * block", "block", "The byte counts steps. How long is a step?"),
     ],
     given=(
@@ -226,6 +237,7 @@ EXERCISES = {
             (lambda at: 32 - at % 32, "How large is the gap at 128, which is a multiple already?"),
             (lambda at: at % 32, "Are these the bytes since the last multiple, or up to the next?"),
             (lambda at: at + -at % 32, "Is that the gap, or the place behind it?"),
+            (lambda at: (at // 32 + 1) * 32, "Is that the gap, or the place behind it?"),
             (lambda at: -(-at // 32) * 32, "Is that the gap, or the place behind it?"),
         ],
     ),
@@ -237,9 +249,17 @@ EXERCISES = {
             (_text("태양") + b"\x03", 0),
             (_text("x" * 300), 0),
             (_text(""), 0),
+            (struct.pack("<Q", 2**32 + 3) + b"sea", 0),  # more is announced than there is
         ],
         mistakes=[
             (_read_text_bytes(length_bytes=1), "How many bytes has the length?"),
+            (_read_text_bytes(length_bytes=4), "How many bytes has the length? `I` reads four."),
+            (lambda data, at: _read_text(data, 0), "Does yours begin at `at`, or always at 0?"),
+            (lambda data, at: (data[at + 8 : _read_text(data, at)[1] - at - 8].decode(),
+                               _read_text(data, at)[1]), "A slice ends at a place, not at a "
+             "length. Where does this text end?"),
+            (lambda data, at: (_read_text(data, at)[0], _read_text(data, at)[1] - at - 8), "Is "
+             "that where the next thing begins, or how long this one was?"),
             (_read_text_bytes(skip=False), "What stands between `at` and the text itself?"),
             (_read_text_bytes(forward=False), "Where does the next thing begin?"),
             (lambda data, at: _read_text(data, at)[0], "Two things are wanted: the text, and where "
@@ -257,6 +277,8 @@ EXERCISES = {
         cases=[()],
         mistakes=[
             (lambda: (3, 17, 300, 16, 4, 258), "Which of the two counts comes first?"),
+            (lambda: (3, 44, 11, 10, 4, 2), "`10` is one sixteen, not ten. And has a number only "
+             "one byte?"),
             (lambda: (3, 44, 17, 16, 4, 2), "A number has more than one byte. What does the second "
              "one count?"),
             (lambda: (3, 44, 17, 16, 4, 258), "`2c 01`: how much is each 1 of the second byte?"),
@@ -291,6 +313,11 @@ EXERCISES = {
             (lambda x: _block(x, times=False), "gguf multiplies by 1 / d. Does dividing by d give "
              "the same last digit?"),
             (lambda x: _block(x, wide=True), "gguf computes in float32. Which type has yours?"),
+            (lambda x: np.concatenate([_block(x)[:2], _counts(x)]), "Are the "
+             "counts bytes yet? `.view(np.uint8)` looks at them as such."),
+            (lambda x: np.concatenate([_block(x)[:2].view(np.float16), _counts(x)]), "How many "
+             "bytes has a half? `.view(np.uint8)` shows them."),
+            (lambda x: _counts(x), "Where are the two bytes of d?"),
             (lambda x: _block(x)[2:], "Where are the two bytes of d?"),
         ],
         tolerance=0.0,
@@ -303,6 +330,10 @@ EXERCISES = {
             (lambda: "BDEAF", "What tells a reader how many pairs there will be?"),
             (lambda: "DEBAF", "Which comes first, what the model is, or where its tensors lie?"),
             (lambda: "DBAEF", "How does a reader know where the data begin, before the table?"),
+            (lambda: "DBEAFC", "One line is not in the file at all. How does a reader find the end "
+             "of a tensor?"),
+            (lambda: "DBEACF", "One line is not in the file at all. How does a reader find the end "
+             "of a tensor?"),
             (lambda: "DBECAF", "One line is not in the file at all. How does a reader find a "
              "tensor?"),
             (lambda: "DBEFA", "What fills the file up to a multiple of 32?"),

@@ -74,7 +74,10 @@ __kernel void four_rows(__global const float *restrict a, __global const float *
          "    const int col = get_global_id(0), row = get_global_id(1);",
          "A work-item owns four rows. Which is its first one?"),
         ("        sum[r] = 0.0f;\n", "", "What lies in a variable that nobody has set?"),
-        ("b[p * n + col]", "b[p * k + col]", "How long is a row of b?"),
+        ("b[p * n + col]", "b[p * k + col]", "Which place is read? A row of b has n numbers, and "
+         "at[r] is a place already."),
+        ("b[p * n + col]", "b[col * n + p]", "b: is p its row, or its column?"),
+        ("m - 1) * k;", "m - 1);", "Where in a does row 1 begin: at place 1, or at place k?"),
         ("m - 1) * k", "m - 1) * n", "How long is a row of a?"),
         ("a[at[r] + p]", "a[at[0] + p]", "Do all four sums use the same row of a?"),
         ("sum[r] += a", "sum[r] = a", "Is the last product the sum?"),
@@ -133,6 +136,11 @@ __kernel void tall_tiles(__global const float *restrict a, __global const float 
          "its column?"),
         ("ta[(r * T + y) * T + p] *", "ta[(r + y) * T + p] *", "How far apart are the four rows of "
          "a work-item?"),
+        ("tb[p * T + x];", "tb[p * T + y];", "The column of the result is that of x. And here?"),
+        ("ta[(r * T + y) * T + p] *", "ta[(r * T + y) * T + x] *", "Each p is another term of the "
+         "sum. Which column of the tile is it?"),
+        ("ta[(r * T + y) * T + p] *", "ta[(r * T + x) * T + p] *", "The row of the result is that "
+         "of y. And here?"),
         ("ta[(r * T + y) * T + p] *", "ta[y * T + p] *", "Do all four sums use the same row?"),
         ("ta[(r * T + y) * T + p] *", "ta[(4 * y + r) * T + p] *", "How far apart are the four "
          "rows of a work-item?"),
@@ -145,7 +153,8 @@ __kernel void tall_tiles(__global const float *restrict a, __global const float 
 # ---- 13.7: online softmax ----
 
 
-def _one_pass(scores, values, total_shrinks=True, heard_shrinks=True, other_way=False):
+def _one_pass(scores, values, total_shrinks=True, heard_shrinks=True, other_way=False,
+              new_shrinks=False):  # fmt: skip
     largest, total, heard = -np.inf, 0.0, np.zeros(values.shape[1])
     for score, value in zip(scores, values, strict=True):
         larger = max(largest, score)
@@ -153,7 +162,8 @@ def _one_pass(scores, values, total_shrinks=True, heard_shrinks=True, other_way=
             shrink = np.exp(larger - largest if other_way else largest - larger)
             weight = np.exp(score - larger)
             total = (total * shrink if total_shrinks else total) + weight
-            heard = (heard * shrink if heard_shrinks else heard) + weight * value
+            new = weight * value * (shrink if new_shrinks else 1)
+            heard = (heard * shrink if heard_shrinks else heard) + new
         largest = larger
     return heard / total
 
@@ -211,9 +221,11 @@ __kernel void wide_rows(__global const float *restrict a, __global const float *
         ("col = 16 * get_global_id(0)", "col = get_global_id(0)", "A work-item owns sixteen "
          "columns. Which is its first one?"),
         ("        if (row + r < m) *", "        *", _LAST),
+        ("min(row + r, m - 1)", "(row + r)", _LAST),
+        ("col >= n", "col + 16 >= n", "Where do the last sixteen columns begin?"),
         ("(b + p * n + col)", "(b + p * 16 + col)", "How long is a row of b?"),
         ("const float16 right = *(__global const float16u *)(b + p * n + col);",
-         "const float right = b[p * n + col];", "Are sixteen numbers of b loaded, or is one of "
+         "const float16 right = b[p * n + col];", "Are sixteen numbers of b loaded, or is one of "
          "them used sixteen times?"),
         ("*(__global float16u *)(c + (row + r) * n + col) = sum[r]",
          "c[(row + r) * n + col] = sum[r].s0", "How many results does each of the four rows have?"),
@@ -237,6 +249,10 @@ EXERCISES = {
              "operation?"),
             (lambda m, k, n: 2 * m * n * k / (8 * m * n * k), "Those are the bytes that naive asks "
              "for. How many numbers do the three matrices hold?"),
+            (lambda m, k, n: 0.5, "How many numbers do the three matrices hold, each counted "
+             "once?"),
+            (lambda m, k, n: 2 * m * n * k / (4 * (m + k + n)), "m, k and n are lengths. How many "
+             "numbers has a matrix?"),
             (lambda m, k, n: 2 * m * n / (4 * (m * k + k * n + m * n)), "How many terms has each "
              "of the m · n sums?"),
         ],
@@ -249,6 +265,11 @@ EXERCISES = {
         mistakes=[
             (lambda: "CABEF", "When a larger score turns up, to whom are the old sums relative?"),
             (lambda: "CAEBF", "When a larger score turns up, to whom are the old sums relative?"),
+            (lambda: "CEBAF", "The block's weights are by the new largest already. Are the sums, "
+             "when they are added?"),
+            (lambda: "CEABD", "One step would need a table with a row for each place that asks."),
+            (lambda: "CEABDF", "One step would need a table with a row for each place that asks."),
+            (lambda: "CEABFD", "One step would need a table with a row for each place that asks."),
             (lambda: "CDEABF", "One step would need a table with a row for each place that asks."),
             (lambda: "ECABF", "Can the sums be scaled to a score that is not known yet?"),
             (lambda: "CEFAB", "When is the division due, at each block or at the end?"),
@@ -264,6 +285,10 @@ EXERCISES = {
              "shrinks. And the sum of the weights?"),
             (lambda s, v: _one_pass(s, v, False, False), "When a larger score turns up, is what "
              "was summed before still in the right measure?"),
+            (lambda s, v: _one_pass(s, v, new_shrinks=True), "The new value's weight is by the new "
+             "largest already. What has to shrink?"),
+            (lambda s, v: _one_pass(s, v, heard_shrinks=False, new_shrinks=True), "Which of the "
+             "two is old: `heard`, or what is added to it?"),
             (lambda s, v: _one_pass(s, v, other_way=True), "Should old weights grow or shrink, "
              "when a larger score turns up?"),
             (_weights_only, "Do the weights sum to one by now?"),
