@@ -11,7 +11,7 @@ from llmcl.errors import DataError
 from llmcl.lab import grammar
 
 TEXTS = grammar.texts()
-HASH = "c3a7d489cd325f2185c8b54baab8acb2f0ccd1314cc0c207751ac9101c4f33e9"
+HASH = "f6245d27a571f7250b352c7bfcf64d9d996ee967cc5f0e95b4727b92451391e6"
 STORIES = [story for text in TEXTS.values() for story in text.rstrip("\n").split(grammar.BREAK)]
 SINGULAR = "|".join(grammar.ANIMALS)
 PLURAL = "|".join(plural for plural, _, _ in grammar.ANIMALS.values())

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -32,7 +33,7 @@ def printed(notebook):
 
 def test_the_first_run_says_what_the_prose_says(notebook):
     text = printed(notebook)
-    assert re.search(r"all of the text: learning\n5% of it: +overfitting", text)
+    assert re.search(r"all of the text: learning\n1 window in 40: +overfitting", text)
     assert "✓ below the bigram's loss" in text
     assert "✓ tokens and logits of llama.cpp are ours" in text
     per_parameter = float(re.search(r"([\d.]+) bytes for each parameter", text)[1])
@@ -61,6 +62,16 @@ def test_the_recorded_costs_are_as_the_picture_says():
     gpu = rows.pop("H200")
     assert 0.8 < gpu[256] / gpu[64] < 1.25 and gpu[1024] < 5 * gpu[256]
     assert rows and all(cpu[1024] > 50 * cpu[64] for cpu in rows.values())
+
+
+def test_a_run_that_is_stopped_at_once_still_has_its_curves(notebook):
+    cell = next(cell for cell in notebook.cells if "def at_steps" in cell.source)
+    names = {}
+    exec(cell.source.split("\n\n")[0], names)  # the function, without what it is used for
+    steps = [SimpleNamespace(step=1, loss=6.9), SimpleNamespace(step=10, loss=5.0)]
+    for last, losses in ((1, [6.9, 6.9]), (5, [6.9, 6.9]), (14, [6.9, 5.0])):
+        seen = SimpleNamespace(steps=steps, values={"held out": [(0, 7.0), (last, 6.5)]})
+        assert names["at_steps"](seen) == [[0, last], losses, [7.0, 6.5]]
 
 
 @given(WORDS, WORDS)

@@ -153,19 +153,19 @@ PLOTS = {
     ),
     "hungry": (
         "{Hero} {was} hungry. But {effect2}, and there {were_food} to be found.",
-        "{It} looked {spot2} and found only {a_thing}. Nobody can eat {a_thing}.",
+        "{It} looked {spot2} and found only {a_thing}. Who would want {a_thing}?",
         '"{Self_am} hungry," said {hero} to {a_helper}. So the {helper} {can}.',
         "{Spot3} there {was_food} {food}, enough for all. The {helper} got {the_thing} for it.",
     ),
     "shelter": (
         "Then {effect2}. {Hero} {was} {feel} and looked for a better place.",
         "{Spot2} there was no room, because {a_helper} slept there with {a_thing}.",
-        '"Come with me," said the {helper}. "There is a dry place {spot3}." The {helper} {can}.',
+        '"Come with me," said the {helper}. "There is enough room {spot3}." The {helper} {can}.',
         "There {hero} and the {helper} sat close together, with {the_thing} between them.",
     ),
     "broken": (
         "{Hero} had {a_thing} and {was} proud of it.",
-        "Then {effect2}. {Hero} stumbled, and {the_thing} broke.",
+        "Then {effect2}. {Hero} stumbled, and {the_thing} split.",
         '"{Self_am} sad," said {hero}. "Without {my} {thing} the day is long."',
         "{A_helper} heard it. The {helper} {can} and found a piece of string {spot2}.",
         "Together they mended {the_thing}. It was not as pretty as before, but it was stronger.",

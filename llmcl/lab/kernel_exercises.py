@@ -10,7 +10,7 @@ from .exercises import Outcome, missing, settle
 # What to ask when the strict device finds something.
 _QUESTIONS = {
     "invalid write": "Which work-items have no element of their own, and do they leave?",
-    "invalid read": "Which work-items have no element of their own, and do they leave?",
+    "invalid read": "Which place is read there, and has every work-item one of its own?",
     "data race": "Who reads what another one writes, and is there a barrier between the two?",
     "a number that nobody wrote": "Was everything that is read here written before?",
     "a barrier that not all reach": "Does every work-item of the group come to each barrier?",

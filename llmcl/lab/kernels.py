@@ -1,6 +1,7 @@
 """Shows a kernel's text as it stands in kernels/."""
 
 import re
+from collections.abc import Sequence
 
 from ..errors import DataError
 from ..resources import kernels_dir
@@ -9,12 +10,17 @@ from .display import bundle_code
 _KERNEL = re.compile(r"__kernel\s+(?:__attribute__\s*\(\([^\n]*\)\)\s*)?void\s+(\w+)")
 
 
-def show_kernel(file: str, kernel: str) -> None:
+def show_kernel(file: str, kernel: str, words: Sequence[str] = ()) -> None:
     """Displays one kernel of kernels/FILE.cl, with its comment and the file's line numbers.
 
-    Raises DataError for a file or a kernel that does not exist.
+    words: only the lines that have one of them, for a kernel that was shown before. Raises
+    DataError for a file or a kernel that does not exist.
     """
-    bundle_code(numbered(*find_kernel(file, kernel)), "c")
+    shown = numbered(*find_kernel(file, kernel)).split("\n")
+    if words:
+        pattern = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
+        shown = [line for line in shown if pattern.search(line)]
+    bundle_code("\n".join(shown), "c")
 
 
 def find_kernel(file: str, kernel: str) -> tuple[list[str], int]:

@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from ..errors import LlmclError
+from ..files import replacing
 from . import lessons
 
 # What happened in this kernel: number of an exercise or question -> whether it was right.
@@ -50,7 +51,8 @@ def keep(lesson: str, name: str, value: float) -> None:
     path = folder(lesson) / "kept.json"
     numbers = _numbers(path)
     numbers[name] = float(value)
-    path.write_text(json.dumps(numbers), encoding="utf-8")
+    with replacing(path, LlmclError) as temporary:
+        temporary.write_text(json.dumps(numbers), encoding="utf-8")
 
 
 def kept(lesson: str, name: str) -> float | None:
@@ -61,7 +63,7 @@ def kept(lesson: str, name: str) -> float | None:
 def _numbers(path: Path) -> dict[str, float]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # not there, or not what we wrote
+    except (OSError, ValueError, TypeError, RecursionError):  # not there, or not what we wrote
         return {}
 
 
@@ -105,7 +107,8 @@ def summary(lesson: str) -> None:
     book = lessons.of(lesson)
     for kind, numbers in (("exercises", book.exercises), ("questions", book.questions)):
         right = sum(done.get(number, False) for number in numbers)
-        print(f"{kind}: {right} of {len(numbers)} right")
+        if numbers:
+            print(f"{kind}: {right} of {len(numbers)} right")
     gone = [number for number in book.exercises if number not in done]
     if gone and grading():
         raise LlmclError(

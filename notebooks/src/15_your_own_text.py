@@ -7,7 +7,6 @@
 #       - document
 #       - held-out text
 #       - validation loss
-#       - overfitting
 #       - early stopping
 #       - model card
 #       - llmcl.bigram.bigram_counts
@@ -37,7 +36,7 @@
 # | **After this you can** | train on your own text; hold text back and compute a validation loss; judge overfitting from two curves; publish a GGUF file with a model card that llama.cpp verified |
 # | **You need** | lessons 02b, 07, 09, 11 and 12b |
 # | **Time** | 90 minutes; 150 with the exercises, and your machine's time for the real run |
-# | **New words** | document, held-out text, validation loss, overfitting, early stopping, model card |
+# | **New words** | document, held-out text, validation loss, early stopping, model card |
 
 # %%
 from llmcl import lab
@@ -54,7 +53,7 @@ lab.start("15")
 
 # %%
 FOLDER = None    # such as "C:/texts/recipes"; None: the stories of the package
-STEPS = 200      # training steps
+STEPS = 150      # training steps
 MINUTES = None   # or a number of minutes: then STEPS is computed further down
 BATCH = 8        # windows in a step
 VOCAB = 1024     # tokens, at most
@@ -71,7 +70,7 @@ RATE = 6e-3      # the highest learning rate
 #
 # Where does a megabyte of text come from that anybody may use? From a **grammar**: a small program that
 # fills sentences with words. Ours writes about a valley with animals, weather and things that get lost.
-# It is written into your folder now, from a seed.
+# It is written into the lesson's folder now, from a seed.
 
 # %%
 from llmcl.lab.grammar import write_stories
@@ -81,7 +80,7 @@ folder = FOLDER or write_stories(lab.folder("15") / "stories")
 # %% [markdown] id="text-read"
 # `read_folder` reads every `.txt` and `.md` file, and the folders inside. A **document** is a text that
 # stands on its own: a story, a letter, a chapter. A file is one document, unless lines of three stars
-# part it into several. How many stories have these files?
+# part it into several. How many stories are in these files?
 
 # %%
 from llmcl.data import read_folder
@@ -91,7 +90,8 @@ for name, texts in files.items():
     print(f"{name:16}{len(texts):6} documents {sum(map(len, texts)):9,} characters")
 
 # %%
-print(files["mill.txt"][0] if FOLDER is None else next(iter(files.values()))[0][:600])
+first_file = list(files.values())[0]
+print(first_file[0][:700])
 
 # %% [markdown] id="text-grammar"
 # Read it twice. What would a model have to know to write this? That two animals are "they", what each
@@ -302,8 +302,8 @@ print("✓ near ln V, on text that it has not seen and on text that it will see"
 # %% [markdown] id="speed"
 # ## How long will it take?
 #
-# Do not guess; measure. A few steps are made with a model that is thrown away. The first one compiles the
-# kernels, so it does not count.
+# Measure it. A few steps are made with a model that is thrown away. The first one compiles the kernels, so it
+# does not count.
 
 # %% tags=["varies"]
 from llmcl.optimizer import AdamW, Schedule
@@ -366,10 +366,13 @@ from llmcl.resources import data_dir
 
 def recorded():
     """Name -> (widths, microseconds for a token), from the files that are there."""
-    files = sorted((data_dir().parent / "benchmarks").glob("*.json"))
-    reports = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
-    rows = {name: [r for r in report.get("scaling", []) if r["grows"] == "width"] for name, report in reports.items()}
-    return {name: ([r["size"] for r in rs], [r["us_per_token"] for r in rs]) for name, rs in rows.items() if rs}
+    costs = {}
+    for path in sorted((data_dir().parent / "benchmarks").glob("*.json")):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        rows = [row for row in report.get("scaling", []) if row["grows"] == "width"]
+        if rows:
+            costs[path.stem] = [row["size"] for row in rows], [row["us_per_token"] for row in rows]
+    return costs
 
 costs = recorded()
 
@@ -385,12 +388,13 @@ axes.legend()
 lab.show(fig)
 
 # %% [markdown] id="gpu-why"
-# It does. A small model leaves most of a GPU idle, and then the way from launch to launch is what costs.
-# So a GPU makes a run of minutes shorter; above all it makes models possible that a processor would need
-# days for. What would your run cost elsewhere? Take the recorded cost at the nearest width, times how many
-# more parameters your model has. It is an estimate, good to a factor of two or so.
+# It does. A small model leaves most of a GPU idle. So a GPU makes a run of minutes shorter; above all it makes
+# models possible that a processor would need days for. What would your run cost elsewhere? Take the recorded
+# cost at the nearest width, times how many more parameters your model has. It is an estimate, good to a factor
+# of two or so.
 
 # %% tags=["varies"]
+# How many parameters the recorded model would have at your width: it had one block and 256 tokens.
 bench_size = Config(256, 128, WIDTH, WIDTH // 32, 1, 4 * WIDTH).parameter_count()
 
 def estimate(name, tokens):
@@ -427,15 +431,20 @@ def write(model, prompt, **how):
     new = generate(model, ids, stop_ids=[tokenizer.end_id], **how)
     return prompt + tokenizer.decode([i for i in new if i != tokenizer.end_id])
 
+def short(text):
+    """At most 8 lines and 700 characters, to look at."""
+    return "\n".join(text.split("\n")[:8])[:700]
+
 # %%
 from llmcl.lab.live_text import live_text
 
-def told(alt):
+def told(alt, *runs):
     """What there is to see in a picture of the first run; of your own run, nobody knows yet."""
-    return alt if FOLDER is None and STEPS == 200 else "The curves of a run of your own: loss over steps."
+    as_planned = FOLDER is None and STEPS == 150 and not any(run.stopped for run in runs)
+    return alt if as_planned else "The curves of a run of your own: loss over steps."
 
 async def run_on(rows, count, alt):
-    """Trains a fresh model for `count` steps -> (model with its best weights, what was seen, samples)."""
+    """Trains a fresh model -> (model with its best weights, its last weights, what was seen, samples)."""
     model, samples, best = GPT(config, engine), [], {"loss": np.inf}
     model.initialize(seed=0)
     page = live_text("The latest text stands here while the model learns.")
@@ -443,48 +452,50 @@ async def run_on(rows, count, alt):
     def look():
         loss = held_out_loss(model, held_batches[:4])
         samples.append(write(model, prompt_of(held[0])))
-        page(samples[-1])
+        page(short(samples[-1]))
         if loss < best["loss"]:
             best.update(loss=loss, weights=model.weights())
         return loss
 
     watched = await lab.watch(training(model, rows, count), line=("bigram", pairs_loss),
                               losses={"held out": look}, every=10 * max(2, count // 400), alt=told(alt))
+    last = model.weights()
     model.load_weights(best["weights"])
-    return model, watched, samples
+    return model, last, watched, samples
 
 # %%
-model, watched, samples = await run_on(train_rows, STEPS,
-    "The loss over the steps. It falls from nearly 7 to below 1 and crosses the bigram's dashed line on its "
+model, _, watched, samples = await run_on(train_rows, STEPS,
+    "The loss over the steps. It falls from nearly 7 to about 1 and crosses the bigram's dashed line on its "
     "way. The held-out loss lies on the same curve all the way. Below, the gradient's norm, and the learning "
     "rate that rises for 10 steps and then falls like half a cosine.")
 
 # %% [markdown] id="train-samples"
-# The two curves are one. What does that mean? In one pass through the text, the model meets each document
-# once or so. It had no chance to learn any by heart.
+# The two curves are one. What does that mean? The windows of a step are drawn, and in so few steps the
+# model met most stories once, or not at all. It had no chance to learn them by heart.
 
 # %% tags=["varies"]
 for place in (0, len(samples) // 3, -1):
-    print(samples[place], "\n")
+    print(short(samples[place]), "\n")
 
 # %% [markdown] id="train-samples-read"
-# The first sample is noise, the middle one has words, the last one has sentences. Is it a story? On one
-# machine, this is what stood there after 200 steps; look for three things that are wrong:
+# The first sample is noise. The middle one has words, and goes in circles. Is the last one a story? On one
+# machine, this stood there after 150 steps; look for three things that are wrong:
 #
-# > Two beavers and the straw hat. One morning, a storm came over the hills at the bridge. There were three
-# > beavers who lived under the piery. Deer like nothing better than small fish. The beavers had a bucket and
-# > took it everywhere. Now the shutters rattled, and the ladder was gone.
+# > Two beavers and the straw hat. One afternoon, a storm came over the hills at the ground was a break. Soon
+# > the three beavers had their home under the reeds. … The beavers had a better than do and took it everywhere.
+# > "Where is my basket?" it asked. It looked under the long one and it was not there. … A heron came by. …
 #
-# Each sentence could stand in a story, and shutters do rattle in a storm. But two beavers are three, the deer
-# come from nowhere, and the hat is a bucket and then a ladder. What is near is learned first; what is far
-# apart comes last.
+# Somebody looks for a thing that is gone, and a helper comes: that is one of our stories. But two beavers are
+# three and then "it", and the hat is a basket. What is near is learned first; what is far apart comes last.
 
 # %%
 def at_steps(watched):
-    """(steps, training loss, held-out loss) where both were measured."""
-    losses = {step.step: step.loss for step in watched.steps}
-    pairs = [(n, losses[n], v) for n, v in watched.values["held out"] if n in losses]
-    return [list(column) for column in zip(*pairs)]
+    """(steps, training loss, held-out loss), one of each for every look at the held-out text."""
+    rows = []
+    for n, loss in watched.values["held out"]:
+        read = [step.loss for step in watched.steps if step.step <= max(n, 1)]
+        rows.append((n, read[-1], loss))
+    return [list(column) for column in zip(*rows)]
 
 assert watched.stopped or samples[0] != samples[-1]
 steps, train_loss, held_loss = at_steps(watched)
@@ -494,35 +505,36 @@ print("✓ below the bigram's loss" if final < pairs_loss else "○ not below th
 # %% [markdown] id="judge"
 # ## Overfitting
 #
-# Now the same again, with the same model and as many steps, but on 5% of the text. Guess before you run it.
-# Which of the two losses will be lower than before, and which higher?
+# Now the same again, with the same model and as many steps, but on one window in forty. Guess before you run
+# it. Which of the two losses will be lower than before, and which higher?
 
 # %%
-few_rows = train_rows[::20]
-few_count = min(STEPS, 200)   # a long run on so little text would only cost time
+few_rows = train_rows[::40]
+few_count = min(STEPS, 150)   # a long run on so little text would only cost time
 print(len(few_rows), "windows,", f"{few_count * BATCH / len(few_rows):.0f} passes")
 
 # %%
-few_model, few_watched, _ = await run_on(few_rows, few_count,
-    "The training loss falls to below a half. The held-out loss falls with it at first, then parts from it "
-    "near 2, is lowest about the middle of the run, and rises slowly to the end. It stays far above.")
+few_model, few_last, few_watched, _ = await run_on(few_rows, few_count,
+    "The training loss falls nearly to 0. The held-out loss falls with it at first, then parts from it above "
+    "the bigram's dashed line, is lowest before the middle of the run, and rises from there to the end.")
 
 # %%
 few_steps, few_train, few_held = at_steps(few_watched)
 fig, axes = lab.figure(told(
-    "Four curves over the steps. On all of the text, training and held-out loss fall together to below 1. On 5% "
-    "of it, the training loss falls deepest of all, and the held-out loss is the highest: it turns upward after the middle."))
-for (n, a, b), color, label in zip([at_steps(watched), at_steps(few_watched)], ("#0072B2", "#D55E00"), ("all", "5%")):
+    "Four curves over the steps. On all of the text, training and held-out loss fall together to about 1. On one "
+    "window in forty, the training loss falls nearly to 0, and the held-out loss turns upward before the middle.",
+    watched, few_watched))
+for (n, a, b), color, label in zip([at_steps(watched), at_steps(few_watched)], ("#0072B2", "#D55E00"), ("all", "1 in 40")):
     axes.plot(n, a, color=color, linestyle="--", label=f"{label}: training")
     axes.plot(n, b, "o-", color=color, markersize=3, label=f"{label}: held out")
-axes.set(xlabel="step", ylabel="loss", ylim=(0, 3))
+axes.set(xlabel="step", ylabel="loss", ylim=(0, 4))
 axes.legend()
 lab.show(fig)
 
 # %% [markdown] id="judge-exercise"
 # The training loss of the small run is the best of all, and its model is the worst. It learns its few
-# stories by heart; what it learns in the end helps with them and with nothing else. That is **overfitting**:
-# training goes down, validation goes up.
+# stories by heart; what it learns in the end helps with them and with nothing else. That is the
+# **overfitting** of lesson 11: training goes down, validation goes up.
 #
 # **Exercise 15.5** · hard · 15 minutes. Write the judge. It gets the two losses at the same moments of a
 # run. It says `"learning"` if the last held-out loss is at most 2% above its lowest; small bumps are no
@@ -563,7 +575,7 @@ def judge(train, held):
 
 # %%
 print("all of the text:", judge(train_loss, held_loss)[0])
-print("5% of it:       ", judge(few_train, few_held)[0])
+print("1 window in 40: ", judge(few_train, few_held)[0])
 
 # %% [markdown] id="judge-gap"
 # Why is a gap between the two curves not enough? There nearly always is one, and as long as the held-out loss
@@ -629,19 +641,22 @@ def longest_copied(sample, known):
 # %% tags=["varies"]
 few_text = " ".join(tokenizer.decode(inputs) for inputs, _ in few_rows)
 
-def copied(model, known, count=5):
-    """Mean longest copies: in samples of the model, and in held-out documents."""
-    own = [longest_copied(write(model, prompt_of(text)), known) for text in held[:count]]
-    return np.mean(own), np.mean([longest_copied(text, known) for text in held[:count]])
+def copied(name, model, known, count=5):
+    """Prints and returns mean longest copies: in samples of the model, and in held-out documents."""
+    own = np.mean([longest_copied(write(model, prompt_of(text)), known) for text in held[:count]])
+    others = np.mean([longest_copied(text, known) for text in held[:count]])
+    print(f"{name:30} samples {own:4.1f} words in a row, held-out documents {others:4.1f}")
+    return own, others
 
-copies = copied(model, " ".join(train)), copied(few_model, few_text)
-for name, (own, others) in zip(("all of the text", "5% of it"), copies):
-    print(f"{name:16} samples {own:4.1f} words in a row, held-out documents {others:4.1f}")
+copies = [copied("all of the text", model, " ".join(train))]
+copies += [copied("1 window in 40, best weights", few_model, few_text)]
+few_model.load_weights(few_last)
+copies += [copied("1 window in 40, last weights", few_model, few_text)]
 
 # %% [markdown] id="copied-read"
 # Samples that copy no more than held-out documents do are written in the language of the text. Samples that
-# copy far more are quotations. On the machine that made this page, the first model copied half as much as
-# held-out documents do, and the second half as much again. What does yours?
+# copy far more are quotations. On the machine that made this page, only the last line was so: at its end, the
+# small run wrote out most of a story at a time. Early stopping had kept it from that. What does yours?
 
 # %%
 assert all(own >= 1 and others >= 1 for own, others in copies)
@@ -674,7 +689,7 @@ print(f"{path.name}: {path.stat().st_size / config.parameter_count():.2f} bytes 
 #
 # A text may differ here, and the file still be right. Where two tokens have nearly the same logit, rounding
 # to a byte may turn them around, and from there on the texts part. A model that has just begun to learn is
-# often undecided. So the logits decide, at every place.
+# often undecided. So the logits decide.
 
 # %% tags=["varies"]
 from importlib.util import find_spec
@@ -695,7 +710,7 @@ print("✓ tokens and logits of llama.cpp are ours")
 #
 # A file says nothing about where it comes from, and in a year you will have forgotten. A **model card** is
 # a page beside the file: what it is, what it learned from, how well it does, where it fails, who may use
-# it. Everything that the run knows, the run writes. Three lines are yours: you wrote them above.
+# it. Everything that the run knows, the run writes. Four lines are yours: you wrote them above.
 
 # %%
 def model_card():
@@ -758,7 +773,7 @@ def honest():
 #
 # What to raise, and in which order?
 #
-# 1. **Text.** The small run had 45,000 characters, and quoted. A megabyte is a start.
+# 1. **Text.** The small run had little more than 20,000 characters, and quoted. A megabyte is a start.
 # 2. **Steps.** Set `MINUTES`; the looks at held-out text come on top. As long as that loss falls, go on.
 # 3. **Size.** When it does not fall any more *and* lies close to the training loss, the model is too small:
 #    raise `BLOCKS` to 4, then `WIDTH` to 192 or 256. Take `RATE` down to 3e-3 or 2e-3 with it.
@@ -766,19 +781,18 @@ def honest():
 #
 # If the picture shows overfitting instead, go back to 1. The Stop button is safe: the best weights are kept.
 #
-# Is it worth the wait? Once, `BLOCKS = 4`, `STEPS = 2000` and `RATE = 4e-3` were run on the stories, five
-# minutes on two processor cores. The validation loss fell to 0.19, a quarter of the short run's. It was lowest
-# at step 1600 and then rose by 4%: the judge said `overfitting`, and the weights of step 1600 were kept. The
-# same title gave:
+# Is it worth the wait? Once, `BLOCKS = 4`, `STEPS = 2000` and `RATE = 4e-3` were run on the stories. It took 13
+# seconds on an H200; two processor cores need about five minutes. The validation loss fell to 0.20, a fifth of
+# the short run's. It was lowest at step 1600 and then rose by 5%: the judge said `overfitting`, and the weights
+# of step 1600 were kept. The same title gave:
 #
-# > Two beavers and the straw hat. One afternoon, rain fell without a break in the orchard. Two beavers had
-# > their home among the baskets. Beavers like nothing better than bark. The beavers were hungry. But the stream
-# > rose to its banks, and there was no bark to be found. They looked under the pear tree and found only a straw
-# > hat. …
+# > Two beavers and the straw hat. It was a quiet day at the mill until a strong wind blew. … Two beavers slept
+# > beside the millstone and woke up early. … The beavers were tired and looked for a better place. Behind the sacks
+# > there was no room, because a sheep slept there with a straw hat. "Come with me," said the sheep. …
 #
-# Two stay two, beavers eat bark, and the title's hat is what they find. At most 19 words in a row of the whole
-# story stand in the training text. Of six samples, one got stuck at "so so so". And one had boats in a meadow. Is that
-# the model's mistake? No: the grammar does it, too. A model is no better than its text.
+# Two stay two, all is at the mill, and there is the hat of the title. At most 17 words in a row of the whole story
+# stand in the training text. Of six samples, two cannot spell "pressed". And in all six, a strong wind blew. Why?
+# `write` takes the likeliest token every time, and so the likeliest weather. Lesson 11 has the cure.
 
 # %% [markdown] id="exercises"
 # ## Your turn
@@ -823,7 +837,7 @@ def honest():
 # - A sample's copies are compared with those of held-out text.
 # - A **model card** holds what was measured, what was not, and who may use the file.
 #
-# In `llmcl`: `data.py` (`read_folder`, `cut_documents`, `split_documents`), `lab/grammar.py`. In your folder:
+# In `llmcl`: `data.py` (`read_folder`, `cut_documents`, `split_documents`), `lab/grammar.py`. In the lesson's folder:
 # `my-model.gguf` and `my-model.md`. Would you know in a year what they are?
 
 # %%

@@ -18,7 +18,7 @@
 # | Where are you? | Go to |
 # |---|---|
 # | You have a message | [Search for it](#How-to-search), just below |
-# | You have no message, and something is wrong | [No message, but…](#No-message,-but…) |
+# | You have no message, and something is wrong | [No message of ours](#No-message-of-ours) |
 # | You found nothing here | [How to report a fault](#How-to-report-a-fault) |
 #
 # Do not run a program that a stranger's reply offers as a "fix". Archives with a password and single DLL files
@@ -184,7 +184,7 @@ lab.show_troubles("notebook")
 lab.show_troubles("tools")
 
 # %% [markdown] id="questions"
-# ## No message, but…
+# ## No message of ours
 #
 # These show no message of ours. They are written as you would ask them. `lab.trouble` finds them as well.
 

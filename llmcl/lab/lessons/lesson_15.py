@@ -1,5 +1,7 @@
 """Lesson 15, Your own text."""
 
+from itertools import combinations
+
 import numpy as np
 
 from ...data import split_documents
@@ -49,6 +51,43 @@ def _split_in_drawn_order(documents, share, seed):
     return [texts[i] for i in order[count:]], [texts[i] for i in order[:count]]
 
 
+def _split_held_as_drawn(documents, share, seed):
+    return _split(documents, share, seed)[0], _split_in_drawn_order(documents, share, seed)[1]
+
+
+def _split_held_once(documents, share, seed):
+    train, held = _split(documents, share, seed)
+    return train, list(dict.fromkeys(held))
+
+
+def _drawn(documents, texts, order, count):
+    held = {texts[i] for i in order[:count]}
+    return [d for d in documents if d not in held], [d for d in documents if d in held]
+
+
+def _split_last_ones(documents, share, seed):
+    texts = list(dict.fromkeys(documents))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return _drawn(documents, texts, order[::-1], max(1, round(share * len(texts))))
+
+
+def _split_twins_drawn_twice(documents, share, seed):
+    order = np.random.default_rng(seed).permutation(len(documents))
+    return _drawn(documents, documents, order, max(1, round(share * len(documents))))
+
+
+def _split_share_of_all(documents, share, seed):
+    texts = list(dict.fromkeys(documents))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return _drawn(documents, texts, order, max(1, round(share * len(documents))))
+
+
+def _split_most_held(documents, share, seed):
+    texts = list(dict.fromkeys(documents))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return _drawn(documents, texts, order, round((1 - share) * len(texts)))
+
+
 _LETTERS = list("abcdefghijklmnopqrst")
 
 # ---- the validation loss ----
@@ -71,6 +110,18 @@ def _pads_in_the_count(loss, batches):
 
 def _sum_not_divided(loss, batches):
     return sum((y >= 0).sum() * loss(x, y) for x, y in batches)
+
+
+def _sum_by_batches(loss, batches):
+    return _sum_not_divided(loss, batches) / len(batches)
+
+
+def _losses_by_places(loss, batches):
+    return sum(loss(x, y) for x, y in batches) / sum((y >= 0).sum() for _, y in batches)
+
+
+def _first_batch(loss, batches):
+    return loss(*batches[0])
 
 
 def _token_0_ignored(loss, batches):
@@ -131,6 +182,24 @@ def _judge_the_loss_not_the_place(train, held):
     return verdict, held[best]
 
 
+def _judge_all_by_training(train, held):
+    best = train.index(min(train))
+    if held[-1] <= 1.02 * held[best]:
+        return "learning", best
+    return ("overfitting" if train[-1] < train[best] else "broken"), best
+
+
+def _judge_against_training(train, held):
+    verdict, best = _judge(train, held)
+    turned = "overfitting" if train[-1] < train[best] else "broken"
+    return ("learning" if held[-1] <= 1.02 * train[-1] else turned), best
+
+
+def _judge_20_percent(train, held):
+    verdict, best = _judge(train, held)
+    return ("learning" if held[-1] <= 1.2 * held[best] else verdict), best
+
+
 # ---- copies ----
 
 
@@ -174,6 +243,37 @@ def _copied_characters(sample, known):
     return longest
 
 
+def _copied_last_word_unasked(sample, known):
+    words = sample.split()
+    text, most = f" {' '.join(known.split())} ", 0
+    for start in range(len(words)):
+        while start + most < len(words) - 1:
+            if f" {' '.join(words[start : start + most + 1])} " not in text:
+                break
+            most += 1
+    return most
+
+
+def _copied_from_raw_text(sample, known, around=" "):
+    words, most = sample.split(), 0
+    for start in range(len(words)):
+        while start + most < len(words):
+            run = " ".join(words[start : start + most + 1])
+            if around + run + around not in known:
+                break
+            most += 1
+    return most
+
+
+def _words_known(sample, known):
+    return sum(word in known.split() for word in sample.split())
+
+
+def _same_beginning(sample, known):
+    pairs = list(zip(sample.split(), known.split(), strict=False))
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(pairs))
+
+
 _KNOWN = "The fox sat in the catch of the cart.\nThe cart was old, and the fox was young."
 _EXTRA = {
     "B": "Which cell measured understanding?",
@@ -189,6 +289,18 @@ _MISSING = {
 
 def _letters(text):
     return lambda: text
+
+
+def _honest_mistakes():
+    """Every other choice of letters, with the question for the first letter that is wrong."""
+    choices = ["".join(c) for count in range(1, 7) for c in combinations("ABCDEF", count)]
+    for chosen in choices:
+        questions = [why for letter, why in _EXTRA.items() if letter in chosen]
+        questions += [why for letter, why in _MISSING.items() if letter not in chosen]
+        if len(_EXTRA.keys() & set(chosen)) == 3:
+            questions = ["Three of them were never measured. Which?"]
+        if questions:
+            yield _letters(chosen), questions[0]
 
 
 EXERCISES = {
@@ -207,6 +319,12 @@ EXERCISES = {
             (_split_twins_lost, "Is a text that stands there twice still there twice?"),
             (_split_none, "How many are held out of three texts with a share of 0.1?"),
             (_split_in_drawn_order, "In which order are the texts of each side?"),
+            (_split_held_as_drawn, "In which order are the texts of the held-out side?"),
+            (_split_held_once, "Is a text that stands there twice still there twice?"),
+            (_split_last_ones, "The first ones of the order are held out. Are yours the last?"),
+            (_split_twins_drawn_twice, "Does a text that is there twice count once in the draw?"),
+            (_split_share_of_all, "The share of which number: of all, or of the different ones?"),
+            (_split_most_held, "Is `share` the part to learn from, or the part held out?"),
         ],
     ),
     "15.2": Exercise(
@@ -221,6 +339,9 @@ EXERCISES = {
                 "Does a batch with 2 places count as much as one with 2,000? `y.size` counts pads.",
             ),
             (_pads_in_the_count, "By how many places is the sum divided: all, or those asked?"),
+            (_sum_by_batches, "A sum over places: is it divided by places, or by batches?"),
+            (_losses_by_places, "A mean times what is a sum? Only sums can be added."),
+            (_first_batch, "Does the `return` stand inside the loop?"),
             (_sum_not_divided, "Is that the sum, or the mean?"),
             (_token_0_ignored, "Token 0 is a token like any other. Does it count?"),
         ],
@@ -232,6 +353,8 @@ EXERCISES = {
             (lambda s, b, w, v: s * b * w / v, "Those are seconds. How many make a minute?"),
             (lambda s, b, w, v: s * w / v / 60, "How many windows has a step?"),
             (lambda s, b, w, v: s * b / v / 60, "The speed is in tokens. And the batch?"),
+            (lambda s, b, w, v: s * b * w * 60 / v, "Has a run more minutes than seconds?"),
+            (lambda s, b, w, v: s * b * v / w / 60, "Does a faster device take longer?"),
             (lambda s, b, w, v: v / (s * b * w) / 60, "Does a faster device take longer?"),
         ],
     ),
@@ -251,6 +374,11 @@ EXERCISES = {
             (_judge_last_two, "Two neighbors may wiggle. Which is the lowest of all?"),
             (_judge_never_broken, "If the training loss rises as well, is that overfitting?"),
             (_judge_best_of_training, "The best place of which of the two losses?"),
+            (_judge_all_by_training, "The best place of which of the two losses?"),
+            (_judge_against_training, "At most 2% above what: the training loss, or the lowest?"),
+            (_judge_20_percent, "How much is 2% above: times 1.2, or times 1.02?"),
+            (lambda t, h: _judge(t, h)[0], "Two things are asked for. Where is the second?"),
+            (lambda t, h: _judge(t, h)[::-1], "Which of the two comes first?"),
             (_judge_the_loss_not_the_place, "The second thing is a place in the list, not a loss."),
         ],
     ),
@@ -269,6 +397,17 @@ EXERCISES = {
             (_copied_parts_of_words, 'Is "cat" a word of the known text, or a part of "catch"?'),
             (_words_in_common, "Do the words stand in a row there?"),
             (_copied_from_the_start, "May a run begin in the middle of the sample?"),
+            (_copied_last_word_unasked, "Is the last word of the sample ever asked about?"),
+            (
+                _copied_from_raw_text,
+                "Are there line breaks in the known text? And what stands at its two ends?",
+            ),
+            (
+                lambda s, k: _copied_from_raw_text(s, k, ""),
+                'Is "cat" a word of the known text, or a part of "catch"?',
+            ),
+            (_words_known, "Do the words stand in a row there?"),
+            (_same_beginning, "May the run stand at another place in the known text?"),
             (_copied_characters, "Are words counted, or characters?"),
         ],
     ),
@@ -276,9 +415,7 @@ EXERCISES = {
         lambda: "ADF",
         cases=[()],
         mistakes=[
-            *((_letters("".join(sorted("ADF" + extra))), why) for extra, why in _EXTRA.items()),
-            *((_letters("ADF".replace(letter, "")), why) for letter, why in _MISSING.items()),
-            (_letters("ABCDEF"), "Three of them were never measured. Which?"),
+            *_honest_mistakes(),
         ],
         secret=True,
     ),

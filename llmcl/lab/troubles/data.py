@@ -130,7 +130,7 @@ TROUBLES = (
     ),
     Trouble(
         "there are 0 dialogues to learn, and at least 1 is needed.",
-        "As with sentences: the list is empty, often because the path or the filter was wrong.",
+        "The list is empty, often because the path or the filter was wrong.",
         "Print `len(dialogues)` after reading.",
     ),
     Trouble(

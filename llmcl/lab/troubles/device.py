@@ -105,6 +105,21 @@ TROUBLES = (
         "memory too: shut them down (*Kernel → Shut Down All Kernels*).",
     ),
     Trouble(
+        "… ran out of memory or registers at … (…); use a smaller batch, context or model.",
+        "Some drivers notice only at a launch or a copy that there is no room. What was computed "
+        "in this step is lost; the weights are those of the step before.",
+        "Halve the batch and go on: nothing has to be restarted. Other programs on the same "
+        "device hold memory too.",
+    ),
+    Trouble(
+        "… failed at … (…), perhaps because an earlier kernel wrote outside its buffers; restart "
+        "the program, and see `llmcl check`.",
+        "A device works on while the program goes on, so it tells of a fault at a later call. On "
+        "a GPU, a write outside of a buffer ends the whole connection.",
+        "Restart the notebook's kernel. Then run your kernel with LLMCL_DEVICE=oclgrind, which "
+        "names the line; if `llmcl check` fails too, the driver is broken.",
+    ),
+    Trouble(
         "… has no room for … MiB of parameters; use a smaller model.",
         "Weights and their gradients each want one whole piece of memory, and some drivers give "
         "at most a quarter of their memory in one piece.",
@@ -120,7 +135,7 @@ TROUBLES = (
         "LLMCL_CACHE=/a/folder/of/yours` before you start Jupyter.",
     ),
     Trouble(
-        "The cache folder … cannot be made (…); free some disk space, or set LLMCL_CACHE to "
+        "The cache folder … cannot be written (…); free some disk space, or set LLMCL_CACHE to "
         "another folder.",
         "The folder for compiled kernels is there, but nothing can be added to it: the disk or "
         "your quota is full, or its rights were changed.",
@@ -147,6 +162,94 @@ TROUBLES = (
         "The compiler inside PoCL is older than your processor and does not know its name.",
         "`conda install -c conda-forge pocl` brings a newer one; or `pip install intel-opencl-rt "
         "intel-cmplr-lib-rt`.",
+        kind="other",
+    ),
+    Trouble(
+        "INVALID_WORK_GROUP_SIZE",
+        "With pyopencl alone, the global size must be a multiple of the local one, and a group "
+        "must not be larger than the device allows for this kernel.",
+        "Round the global size up to whole groups, with a guard in the kernel; or halve the "
+        "local size. `lab.build` rounds up by itself.",
+        kind="other",
+    ),
+    Trouble(
+        "INVALID_KERNEL_ARGS",
+        "A kernel was launched before each of its parameters had a value.",
+        "Count them in the kernel's text, and hand over one value for each, in this order.",
+        kind="other",
+    ),
+    Trouble(
+        "INVALID_ARG_SIZE",
+        "A number has another size than the parameter it is meant for: a float64 has 8 bytes, "
+        "and `int` and `float` in a kernel have 4.",
+        "`np.int32(n)` and `np.float32(x)` around the numbers.",
+        kind="other",
+    ),
+    Trouble(
+        "MEM_OBJECT_ALLOCATION_FAILURE",
+        "The device's memory is full. Many drivers notice this only when a kernel is launched.",
+        "Halve the batch, then the context; shut down other notebooks (*Kernel → Shut Down All "
+        "Kernels*).",
+        kind="other",
+    ),
+    Trouble(
+        "BUILD_PROGRAM_FAILURE",
+        "A kernel does not compile. The compiler's own lines follow below `Build on`.",
+        "Read the first line with `error:` in it; the number before it is the line of your "
+        "kernel. Paste that line into `lab.trouble`.",
+        kind="other",
+    ),
+    Trouble(
+        "libOpenCL.so.1: cannot open shared object file",
+        "The small library that looks for drivers, OpenCL's loader, is missing. The wheels of "
+        "pyopencl bring one; a pyopencl that was compiled on this machine does not.",
+        "`pip install --force-reinstall --only-binary :all: pyopencl`; or on Debian and Ubuntu "
+        "`apt install ocl-icd-libopencl1`.",
+        kind="other",
+    ),
+    Trouble(
+        "DLL load failed while importing _cl",
+        "pyopencl is there, and Windows finds no library that it needs: usually OpenCL.dll, "
+        "which comes with the driver of a graphics card.",
+        "Install that driver from its maker, then `pip install --force-reinstall pyopencl`. "
+        "Never download a single DLL. Meanwhile `LLMCL_DEVICE=numpy` works.",
+        kind="other",
+    ),
+    Trouble(
+        "A module that was compiled using NumPy 1.x cannot be run in NumPy",
+        "A package with compiled code, often pyopencl, was made for an older NumPy.",
+        "`pip install --upgrade pyopencl numpy`, then restart the notebook's kernel.",
+        kind="other",
+    ),
+    Trouble(
+        "Could not find a version that satisfies the requirement …",
+        "pip found no wheel for your system and your Python, misread a name, or has no network. "
+        "Some packages exist for Linux on x86-64 only.",
+        "`python -m pip install --upgrade pip`, and look at `python --version`: 3.11 or newer is "
+        "needed. Without a driver's wheel, `LLMCL_DEVICE=numpy` leads on.",
+        kind="other",
+    ),
+    Trouble(
+        "PermissionError",
+        "The system does not let you read or write at the path that the message ends with. On "
+        "Windows, another program may hold the file open.",
+        "Close that program, or choose a folder of your own; for compiled kernels set "
+        "LLMCL_CACHE, for a lesson's files LLMCL_LAB.",
+        kind="other",
+    ),
+    Trouble(
+        "Segmentation fault",
+        "Code outside of Python touched memory that is not its own, and the system ended the "
+        "process. A kernel of yours can do that, or a driver.",
+        "Run your kernel in `lab.kernel_exercise` or with LLMCL_DEVICE=oclgrind, which name the "
+        "line. If it was none of yours, `llmcl doctor` tries each device in a process of its own.",
+        kind="other",
+    ),
+    Trouble(
+        "Unable to allocate … for an array with shape …",
+        "NumPy asked the system for more memory than there is. Often a product of two large "
+        "arrays was stretched to one huge table.",
+        "Print the shapes; work in smaller pieces, and shut down notebooks that you do not need.",
         kind="other",
     ),
 )

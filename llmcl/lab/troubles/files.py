@@ -21,6 +21,13 @@ TROUBLES = (
         "Check its rights with `ls -l`, and whether another program holds it.",
     ),
     Trouble(
+        "… is damaged or no safetensors file (its description is too deeply nested); give another "
+        "checkpoint.",
+        "The description that llmcl stores beside the weights is no list of settings, but hundreds "
+        "of brackets in each other.",
+        "It was not written by llmcl. Take one of your own checkpoints.",
+    ),
+    Trouble(
         "… is damaged or no safetensors file (…); give another checkpoint.",
         "The beginning is not that of a safetensors file, or the file is shorter than its own "
         "list says. A download or copy that broke off does this.",
@@ -186,7 +193,31 @@ TROUBLES = (
         "Do not change `tokenizer.ggml.eos_token_id`; export again.",
     ),
     Trouble(
-        "it has … tensors, too few for … blocks",
+        "the key … stands in it twice",
+        "A file says each fact once; this one says it twice, perhaps differently.",
+        "Export again. llama.cpp refuses such a file too.",
+    ),
+    Trouble(
+        "the tensor … has offset …, and … is expected",
+        "Each tensor begins where the one before it ends, rounded up to a multiple of 32. In this "
+        "file one begins elsewhere, so its numbers would be those of a neighbor.",
+        "Write the file with `write_gguf`; after an experiment with its bytes, write it anew. "
+        "llama.cpp refuses such a file too.",
+    ),
+    Trouble(
+        "it has … bytes more than its tensors need",
+        "Behind the last tensor the file goes on, so its count of tensors is too small, or bytes "
+        "were put into it. All its numbers may be read at the wrong place.",
+        "Export again, or copy the file again. llama.cpp loads it without a word.",
+    ),
+    Trouble(
+        "… is kept in …; llama.cpp needs every vector in F32",
+        "Norms and biases are added to numbers of F32, and llama.cpp's process ends at the first "
+        "token when they are of another type.",
+        "Write the file with `write_gguf`, which keeps every vector in F32.",
+    ),
+    Trouble(
+        "it has … tensors, too few for … blocks.",
         "The number of blocks in the header is larger than the tensors allow; the header is "
         "damaged.",
         "Export again.",

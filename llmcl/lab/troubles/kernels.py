@@ -11,7 +11,8 @@ TROUBLES = (
         "(`int i = …;`), and end float constants in `f`.",
     ),
     Trouble(
-        "… does not compile: …",
+        "… does not compile: …; if the text is right, the disk may be full or the driver broken, "
+        "see `llmcl doctor`.",
         "The compiler refused the text without naming a line. A driver that cannot do its work "
         "(no linker, full disk) answers like this too.",
         "If the text was right before, run `llmcl doctor`; the fault is then the driver's and not "
@@ -106,18 +107,19 @@ TROUBLES = (
         "Use smaller tiles, and give `4 * count` for floats.",
     ),
     Trouble(
-        "… could not be launched with global size … and local size … on …: ….",
-        "All that llmcl can check was right, and the driver still refused. Its own words stand at "
-        "the end.",
-        "Try a smaller local size. If that does not help, `llmcl check` tells whether the device "
+        "… could not be launched with global size … and local size … on … (…); try a smaller local "
+        "size, and see `llmcl check`.",
+        "All that llmcl can check was right, and the driver still refused. Its own words stand in "
+        "the brackets.",
+        "Halve the local size. If that does not help, `llmcl check` tells whether the device "
         "works for our kernels.",
     ),
     Trouble(
-        "… could not compile …: ….",
-        "The driver failed while it compiled, and not because of your text: no memory, or a "
-        "driver that is broken.",
-        "Run `llmcl doctor`; restart the kernel. Another device (LLMCL_DEVICE) shows whether it "
-        "is this driver.",
+        "… could not compile … (…); free some memory and disk space, and see `llmcl doctor`.",
+        "The driver failed while it compiled, and not because of your text: no memory, a full "
+        "disk, or a driver that is broken.",
+        "`df -h` and `free -h` show what is full. Then restart the notebook's kernel. Another "
+        "device (LLMCL_DEVICE) shows whether it is this driver.",
     ),
     Trouble(
         "an array of … cannot go to a device; use numbers.",
@@ -161,7 +163,7 @@ TROUBLES = (
     Trouble(
         "NumPy launches no kernels; unset LLMCL_DEVICE, and see `llmcl doctor` for a device.",
         "You count launches, and with LLMCL_DEVICE=numpy there are none.",
-        "As above: unset the variable and restart the kernel.",
+        "Unset the variable and restart the kernel.",
     ),
     Trouble(
         "there is no kernel … in it; it has ….",
@@ -259,7 +261,7 @@ TROUBLES = (
         kind="other",
     ),
     Trouble(
-        "CL_OUT_OF_RESOURCES",
+        "OUT_OF_RESOURCES",
         "The GPU gave up: a kernel touched memory that is not its own, wanted too many registers, "
         "or ran so long that the system's watchdog stopped it.",
         "Run the kernel on the strict device (`lab.run_broken` does, or `LLMCL_DEVICE=oclgrind`): "

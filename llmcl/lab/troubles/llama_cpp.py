@@ -107,7 +107,7 @@ TROUBLES = (
     ),
     Trouble(
         "missing pre-tokenizer type, using: 'default'",
-        "Only a warning, and a wrong one to ignore: without `tokenizer.ggml.pre` text is split by "
+        "Only a warning, but do not ignore it: without `tokenizer.ggml.pre` text is split by "
         "another rule than in training, and the ids differ.",
         "Write the key; then compare ids with `llmcl verify`.",
         kind="llama.cpp",
@@ -127,9 +127,10 @@ TROUBLES = (
     ),
     Trouble(
         "string length … exceeds remaining file size … bytes",
-        "As above: a text in the header says that it is longer than what is left of the file. "
-        "After an experiment by hand, a length was written wrongly.",
-        "Lengths are 8 bytes, little-endian, and count bytes, not letters.",
+        "A text in the header says that it is longer than what is left of the file: the file was "
+        "cut short, or after an experiment by hand a length is wrong.",
+        "Copy or export it again. By hand: lengths are 8 bytes, little-endian, and count bytes, "
+        "not letters.",
         kind="llama.cpp",
     ),
     Trouble(

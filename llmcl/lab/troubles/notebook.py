@@ -236,6 +236,27 @@ TROUBLES = (
         kind="other",
     ),
     Trouble(
+        "command not found",
+        "The terminal knows no program of this name: it is not installed, or lies in a folder "
+        "that the terminal does not search.",
+        "Ours lie in the environment: `.venv/bin/llmcl`, `.venv/bin/jupyter lab`. After an "
+        "installation (`ollama`, `lms`), open a new terminal.",
+        kind="other",
+    ),
+    Trouble(
+        "is not recognized as …",
+        "Windows' words for a program or command that it does not find.",
+        "`.venv\\Scripts\\llmcl`, `.venv\\Scripts\\jupyter lab`. After an installation, open a new "
+        "terminal.",
+        kind="other",
+    ),
+    Trouble(
+        "running scripts is disabled on this system",
+        "PowerShell runs no script files until you allow it, and Activate.ps1 is one.",
+        "You need not activate: `.venv\\Scripts\\python -m jupyter lab notebooks`.",
+        kind="other",
+    ),
+    Trouble(
         "llmcl needs Python 3.11 or newer with its venv module",
         "The Python that make found is too old, or was installed without `venv` (Debian and "
         "Ubuntu pack it apart).",
@@ -272,13 +293,6 @@ TROUBLES = (
         "No space left on device",
         "The disk is full. The environment needs about 1 GB.",
         "`df -h` shows which; `pip cache purge` frees some.",
-        kind="other",
-    ),
-    Trouble(
-        "Unable to allocate … for an array with shape …",
-        "NumPy asked the system for more memory than there is. Often a product of two large "
-        "arrays was stretched to one huge table.",
-        "Print the shapes; work in smaller pieces, and shut down notebooks that you do not need.",
         kind="other",
     ),
 )

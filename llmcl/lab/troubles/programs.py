@@ -97,4 +97,45 @@ TROUBLES = (
         "`cd` to the folder that holds Modelfile and model.gguf, then create again.",
         kind="other",
     ),
+    Trouble(
+        "model is required",
+        "Ollama's chat address wants to know which of its models is asked.",
+        'One more key in the JSON: `"model": "first-llm"`, a name that `ollama list` shows.',
+        kind="other",
+    ),
+    Trouble(
+        "llama runner process has terminated",
+        "Ollama's engine ended when it opened the file or computed with it. The reason stands in "
+        "its log.",
+        "`llmcl verify model.gguf` gives a reason sooner. Otherwise `journalctl -u ollama` on "
+        "Linux, `~/.ollama/logs/server.log` on macOS, `%LOCALAPPDATA%\\Ollama` on Windows.",
+        kind="other",
+    ),
+    Trouble(
+        "unable to load model: …",
+        "Ollama names the copy that it made of your file, and not the reason.",
+        "`llmcl verify model.gguf` asks a current llama.cpp. If that takes the file, update "
+        "Ollama, and run `ollama create` once more.",
+        kind="other",
+    ),
+    Trouble(
+        "pull model manifest: file does not exist",
+        "`ollama run` knows no model of this name, so it looked for one in the library on the web.",
+        "First `ollama create first-llm -f Modelfile`, in the folder of the Modelfile; `ollama "
+        "list` shows what there is.",
+        kind="other",
+    ),
+    Trouble(
+        "could not connect to …llama",
+        "Ollama has two parts, and the one that runs in the background does not run.",
+        "Start the app, or `ollama serve` in another terminal.",
+        kind="other",
+    ),
+    Trouble(
+        "Failed to load the model",
+        "LM Studio shows its engine's last word only, sometimes as a number.",
+        "`llmcl verify model.gguf` gives the reason. If that takes the file, update LM Studio's "
+        "runtime, and set the context length to the model's own or less.",
+        kind="other",
+    ),
 )

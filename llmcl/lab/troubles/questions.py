@@ -5,9 +5,9 @@ from .entry import Trouble
 TROUBLES = (
     Trouble(
         "The kernel died, or restarts by itself. What happened?",
-        "The Python behind the page was ended by the system. Either memory ran out, or code "
-        "outside of Python crashed: a kernel that wrote past the end of its arrays, a driver, or "
-        "llama.cpp in the same process.",
+        "A kernel dies when the system ends the Python behind the page. Either memory ran out, or "
+        "code outside of Python crashed: a kernel that wrote past the end of its arrays, a driver, "
+        "or llama.cpp in the same process.",
         "*Kernel → Restart Kernel*, then run all cells above. If it was your own kernel, try it "
         "with `lab.kernel_exercise` or LLMCL_DEVICE=oclgrind, which name the line. For memory: "
         "halve the batch, close other notebooks.",
@@ -101,7 +101,7 @@ TROUBLES = (
         kind="question",
     ),
     Trouble(
-        "My GPU is not used. Why?",
+        "My GPU is not found, or not used. Why?",
         "The best device that *works* is taken. A GPU that fails its test is passed over, and one "
         "without an OpenCL driver is not seen.",
         "`llmcl doctor`; its notes say why. `LLMCL_DEVICE=nvidia` (or amd, intel) asks for it by "
@@ -134,7 +134,7 @@ TROUBLES = (
         kind="question",
     ),
     Trouble(
-        "The answer is right and then does not stop. Why?",
+        "The answer is right, and then the model does not stop talking. Why?",
         "The end token was not learned, or the program does not know it as a stop.",
         "In training, each answer's last target must be the end token (`tune_rows` does this). In "
         'Ollama: `PARAMETER stop "<|endoftext|>"` and `PARAMETER stop "User:"`.',

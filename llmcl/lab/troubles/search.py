@@ -1,5 +1,6 @@
 """Finds the entries that a message, or a part of one, belongs to."""
 
+import difflib
 import math
 import re
 from collections import Counter
@@ -8,6 +9,8 @@ from collections.abc import Sequence
 from .entry import Trouble
 
 LEAST_LETTERS = 5  # a template with fewer fits everything, and a part that is shorter as well
+SPELLED = 0.8  # how near a misspelled word must be to one of the messages
+DESCRIBED = 0.7  # the share of a description's weight that stands in an entry, at least
 LIKE = 0.5  # the share of the words' weight that a similar message has in common, at least
 _VALUE = "…"
 # They stand in every other sentence and say nothing about which trouble it is.
@@ -28,6 +31,7 @@ class Search:
         self._all_words = [
             words(plain(f"{entry.message} {entry.cause} {entry.cure}")) for entry in entries
         ]
+        self._known = set().union(*self._all_words)
         counts = Counter(word for found in self._words for word in found)
         self._weights = {w: math.log(len(entries) / n) for w, n in counts.items()}
         self._unknown = math.log(len(entries)) / 4
@@ -39,12 +43,13 @@ class Search:
         if exact:
             exact.sort(key=lambda i: (self._entries[i].wraps, -letters(self._texts[i])))
             return [self._entries[i] for i in exact], True
-        asked = words(text)
+        asked = {self._spelled(word) for word in words(text)}
         like = [i for i, known in enumerate(self._words) if self._likeness(asked, known) >= LIKE]
         # Who has no message describes what is wrong; cause and cure may have these words.
         if not like and len(asked) > 1:
-            like = [i for i, known in enumerate(self._all_words) if asked <= known]
-            like.sort(key=lambda i: self._entries[i].kind != "question")
+            shares = [self._described(asked, known) for known in self._all_words]
+            like = [i for i, share in enumerate(shares) if share >= DESCRIBED]
+            like.sort(key=lambda i: (self._entries[i].kind != "question", -shares[i]))
         else:
             like.sort(key=lambda i: -self._weight(asked & self._words[i]))
         return [self._entries[i] for i in like], False
@@ -65,6 +70,17 @@ class Search:
             return 0.0
         weight = self._weight(shared)
         return weight / max(min(self._weight(asked), self._weight(known)), 1e-9)
+
+    def _described(self, asked: set[str], known: set[str]) -> float:
+        """The share of a description's weight that an entry has words for; 0 for a single one."""
+        shared = asked & known
+        return self._weight(shared) / self._weight(asked) if len(shared) > 1 else 0.0
+
+    def _spelled(self, word: str) -> str:
+        """The word, or the one of the messages' words that it is a misspelling of."""
+        if word in self._known or len(word) < LEAST_LETTERS:
+            return word
+        return next(iter(difflib.get_close_matches(word, self._weights, 1, SPELLED)), word)
 
     def _weight(self, some: set[str]) -> float:
         return sum(self._weights.get(word, self._unknown) for word in some)

@@ -161,4 +161,34 @@ TROUBLES = (
         "The table has a row and a column for each token, from 0 to the vocabulary's size less 1.",
         "Encode the text with the tokenizer whose `vocab_size` you gave; -1 is only a target.",
     ),
+    Trouble(
+        "operands could not be broadcast together with shapes …",
+        "NumPy lines two shapes up from the right and stretches only a size of 1. Two other "
+        "sizes in one place do not fit.",
+        "Print both shapes. After a sum or maximum over a row, `keepdims=True` or `[:, None]` "
+        "keeps the column (lesson 00b).",
+        kind="other",
+    ),
+    Trouble(
+        "has a mismatch in its core dimension",
+        "NumPy's `@`: the columns of the first matrix are not as many as the rows of the second "
+        "one.",
+        "Print both shapes; the inner two numbers must be equal. Often one matrix wants `.T`.",
+        kind="other",
+    ),
+    Trouble(
+        "index … is out of bounds for axis … with size …",
+        "NumPy was asked for a row or column that is not there. With size 5 the last one is 4.",
+        "Look whether a count starts at 1, or an id belongs to another tokenizer. In a kernel "
+        "nobody would have told you.",
+        kind="other",
+    ),
+    Trouble(
+        "FileNotFoundError",
+        "Nothing lies at the path that the message ends with. A relative path starts where the "
+        "program runs; for a notebook that is its own folder, notebooks/.",
+        "`import os; print(os.getcwd())` shows where you are. On Windows put an r before the "
+        'quotes, `r"…"`: otherwise `\\n` and `\\t` in a path are other letters.',
+        kind="other",
+    ),
 )

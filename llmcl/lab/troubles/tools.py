@@ -59,8 +59,9 @@ TROUBLES = (
     ),
     Trouble(
         "work-item … writes …[…]; … has … elements",
-        "As above, and worse: on a device it would change memory that belongs to something else.",
-        "Add the guard.",
+        "The place lies outside of the array. On a device the write would change memory that "
+        "belongs to something else.",
+        "A guard, as in `if (i >= n) return;`, or a smaller end of the loop.",
         kind="printed",
     ),
     Trouble(
@@ -233,5 +234,11 @@ TROUBLES = (
         "there is no area … of troubles; there are ….",
         "The tables of the notebook 91 are called by short names.",
         'Take one from the list: `lab.show_troubles("files")`.',
+    ),
+    Trouble(
+        "interactive(children=",
+        "A slider that is shown as text: the page does not know widgets.",
+        "`pip install ipywidgets` in the Python of the page, restart JupyterLab, reload the page.",
+        kind="other",
     ),
 )
