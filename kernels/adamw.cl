@@ -4,7 +4,7 @@
 //   v = v + take2 (g^2 - v)              how large it is, on average
 //   w = w - rate ( m' / (sqrt(v') + epsilon) + decay w )      m' = m / (1 - beta1^step), v' likewise
 //
-// take is 1 - beta, computed in double on the host: in float32, 1 - 0.999 has lost four digits.
+// take is 1 - beta, computed in double on the host: in float32, 1 - 0.999 is right to four digits.
 // m and v start at 0 and are too small at first; m' and v' correct that. Decay pulls a weight
 // towards 0 directly, not through m and v (that is the W). It acts on the first n_decay elements,
 // the matrices; biases, norms and positions stand behind them.

@@ -75,9 +75,8 @@ def test_known_values_of_one_update(names):
     for g, want in ((0.1, 0.989), (0.0, 0.999)):
         w, m, v = names["adamw"](np.ones(1), np.full(1, g), np.zeros(1), np.zeros(1), 1, 0.01, 0.1)
         assert math.isclose(w[0], want, abs_tol=1e-7)
-    one_step = names["one_step"]
-    assert math.isclose(one_step(1.0, 0.0, 0.1, False), 0.999)
-    assert math.isclose(one_step(1.0, 0.0, 0.1, True), 0.99)
+    assert math.isclose(names["beside"](1.0, 0.1), 0.999)
+    assert math.isclose(names["through"](1.0, 0.1), 0.99)
 
 
 def test_the_lesson_s_clip_is_the_package_s(names):
@@ -105,6 +104,7 @@ def test_the_race_shows_what_its_words_say(names):
     flat = ways["descent"][:, 0]
     assert (np.diff(flat) > 0).all() and flat[-1] < 1, "and crawls along it"
     assert ways["momentum"][:, 0].max() > 2.5, "momentum rolls past the bottom"
+    assert ways["Adam"][:, 0].max() > 2.5, "and so does Adam"
     short = names["BOTTOM"][0] - ways["AdamW"][-1, 0]
     assert short > 0.15 > abs(names["BOTTOM"][0] - ways["Adam"][-1, 0]), "decay stops short"
 

@@ -70,6 +70,7 @@ def test_the_question_is_heard_where_it_is_masked(names):
     pulls, masked = names["pulls"], names["masked"]
     assert (pulls[: len(masked)] > 0).all() and not pulls[len(masked) :].any()
     assert pulls[: len(masked)][masked].mean() > 0.1 * pulls[: len(masked)][~masked].mean()
+    assert pulls[len(masked) - 1] < 0.02 * pulls.max(), "the last bar is too short to be seen"
 
 
 def test_one_pass_says_what_writing_says_on_the_way_too(names):
@@ -87,6 +88,15 @@ def test_naive_forgets_and_mixed_keeps(names):
     assert count(naive, 0) == count(mixed, 0) == (25, 0)
     assert count(naive)[0] <= 3 and count(naive)[1] == 13
     assert count(mixed)[0] >= 23 and count(mixed)[1] == 13
+
+
+def test_a_stopped_run_is_made_again_to_its_end(names, capsys):
+    model, kept, history = names["model"], names["kept_weights"], {}
+    stopped = lab.monitor.Watched(last=12, stopped=True)
+    loss = names["whole"](stopped, [names["dialogue_rows"], names["old_rows"]], history)
+    assert "stopped after step 12" in capsys.readouterr().out
+    assert loss == names["mixed_loss"] and history.keys() == names["mixed"].keys()
+    assert all((model.weights()[name] == array).all() for name, array in kept.items())
 
 
 def test_the_marks_of_the_picture_are_what_is_known(names):

@@ -2,7 +2,7 @@
 # jupyter:
 #   llmcl:
 #     title: Training
-#     needs: ["00", "02b", "05", "06", "07", "08a", "08b", "gradient", "optimizer", "bigram", "backward", "padding", "epsilon"]
+#     needs: ["00", "02b", "05", "06", "07", "08a", "08b", "08c", "gradient", "optimizer", "bigram", "backward", "padding", "epsilon"]
 #     introduces:
 #       - gradient descent
 #       - learning rate
@@ -43,7 +43,7 @@
 # | | |
 # |---|---|
 # | **After this you can** | write AdamW; clip a gradient by its global norm; tell three learning rates apart by their curves; save a run and resume it to the bit |
-# | **You need** | lessons 07, 08a and 08b |
+# | **You need** | lessons 07 to 08c |
 # | **Time** | 70 minutes; 100 with the exercises |
 # | **New words** | gradient descent, learning rate, momentum, Adam, bias correction, weight decay, AdamW, clipping, schedule, warm-up, epoch, recall, checkpoint, resume |
 
@@ -92,8 +92,7 @@ print(path)
 print([round(w, 1) for w in walk_one(rate=1.1)])
 
 # %% [markdown] id="idea-large"
-# It jumps across the valley and back, forever. With 1.1 it lands
-# higher up each time. **Too small a rate crawls. Too large a rate jumps out.** How large is too large? That
+# It jumps across the valley and back, forever. With 1.1 it lands higher up each time. **Too small a rate crawls. Too large a rate jumps out.** How large is too large? That
 # depends on how steep the valley is: one that is 100 times as steep wants a rate that is 100 times as small.
 
 # %% [markdown] id="numpy"
@@ -173,7 +172,8 @@ for gradients in ([5.0] * 20, [0.001] * 20, [5.0, -5.0] * 10):
 # Loud or quiet, who always pulls the same way moves by the rate. Who swings hardly moves. This is **Adam**. Now
 # the rate is not a factor any more, but the length of a step.
 #
-# What are the two divisions by `1 - 0.9**t` for? Both averages begin at 0. Feed one with nothing but ones:
+# What are the divisions by `1 - 0.9**t` and `1 - 0.99**t` for? Both averages begin at 0. Feed one with nothing
+# but ones:
 
 # %%
 m = 0.0
@@ -182,32 +182,35 @@ for t in range(1, 5):
     print(f"step {t}: average {m:.3f}, corrected {m / (1 - 0.9**t):.3f}")
 
 # %% [markdown] id="numpy-bias"
-# It remembers zeros that never were. After `t` steps they weigh 0.9 to the power of `t`; the ones weigh the rest. Dividing by the
-# rest is the **bias correction**. (No bias of lesson 05: statisticians call an error that always goes the same way a
-# bias.)
+# It remembers a zero that no gradient was. After `t` steps that weighs 0.9 to the power of `t`; the ones weigh the
+# rest. Dividing by the rest is the **bias correction**. (No bias of lesson 05: statisticians call an error that
+# always goes the same way a bias.)
 #
 # And the W of **AdamW**? **Weight decay**: each step also pulls a weight a little towards 0. A weight that nothing
 # needs fades, and the others stay small. The pull is added *beside* Adam's step. Why not to the gradient? Then it
-# would be divided, too. Take a weight of 1 that no gradient holds, and the decays 0.1 and 0.01:
+# would be divided, too. Take a weight of 1 without a gradient, its first step with the rate 0.01, and the decays 0.1
+# and 0.01:
 
 # %%
-def one_step(w, g, decay, through_gradient):
-    """The weight after its first step with the rate 0.01."""
-    g = g + decay * w * through_gradient
-    step = 0.0 if g == 0 else g / np.sqrt(g * g)  # the first step, corrected
-    return w - 0.01 * (step + decay * w * (not through_gradient))
+def beside(w, decay):
+    """Adam's step is 0 without a gradient; the pull is added to it."""
+    return w - 0.01 * (0.0 + decay * w)
 
-for name, through in (("beside the step", False), ("through the gradient", True)):
-    print(f"{name:>20}:", [f"{one_step(1.0, 0.0, decay, through):.4f}" for decay in (0.1, 0.01)])
+def through(w, decay):
+    """The pull is the gradient, and Adam divides it by its usual size: itself."""
+    g = decay * w
+    return w - 0.01 * g / np.sqrt(g * g)
+
+for way in (beside, through):
+    print(f"{way.__name__:>7}:", [f"{way(1.0, decay):.4f}" for decay in (0.1, 0.01)])
 
 # %% [markdown] id="numpy-decay"
-# Beside: a tenth of the decay, a tenth of the pull. Through the gradient: always a whole step, however little was
-# asked for.
+# Beside: a tenth of the decay, a tenth of the pull. Through the gradient: a whole step, however little was asked for.
 #
 # **Exercise 09.2** · medium · 8 minutes. Write `adamw`, one update. `beta1` is 0.9 and `beta2` 0.99: what an
 # average keeps. `epsilon` stands outside the root (lesson 06 had it inside); it guards against a division by 0.
 #
-# <details><summary>Hint: five lines</summary>
+# <details><summary>Hint: six lines</summary>
 #
 # The new m, the new v, both corrected, the new w, the return. The pull is `decay * w`, and `rate` multiplies the
 # step and the pull.
@@ -262,12 +265,12 @@ def draw_race(axes, steps):
     axes[0].contour(x, y, valley(np.stack([x, y], axis=-1)), levels=[0.5, 5, 20, 60, 120], colors="0.75")
     for name, way in ways.items():
         color, line = looks[name]
-        axes[0].plot(*way[: steps + 1].T, line, color=lab.COLORS[color], label=name)
-        axes[1].plot(valley(way[: steps + 1]), line, color=lab.COLORS[color])
+        axes[0].plot(*way[: steps + 1].T, line, color=lab.COLORS[color])
+        axes[1].plot(valley(way[: steps + 1]), line, color=lab.COLORS[color], label=name)
     axes[0].plot(*BOTTOM, "k+", markersize=12)
     axes[0].set(xlabel="flat weight", ylabel="steep weight", xlim=(-5, 4), ylim=(-1.2, 2.2))
-    axes[0].legend(fontsize=8)
     axes[1].set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, 80), ylim=(1e-3, 200))
+    axes[1].legend(loc="upper right", fontsize=8)
 
 # %%
 def race_words(steps):
@@ -283,11 +286,11 @@ assert valley(ends["descent"]) > 50 * max(valley(ends["momentum"]), valley(ends[
 print("AdamW ends at", ends["AdamW"].round(1), "and the bottom is at", BOTTOM)
 
 # %% [markdown] id="numpy-race-2"
-# AdamW stops short of the bottom, on the side of 0. That is what decay asks for. The package's decay is ten times
-# as small.
+# Descent zigzags, momentum and Adam roll past, and AdamW stops short of the bottom, on the side of 0. That is what
+# decay asks for. The package's decay is ten times as small.
 #
-# What does it cost? Two more numbers for each weight, `m` and `v`. In training, a model needs three times its
-# own memory, and once more for the gradient.
+# What does it cost? Two more numbers for each weight, `m` and `v`. With the gradient, training needs four times the
+# memory of the weights, besides what forward keeps.
 #
 # ### Clipping
 #
@@ -329,8 +332,8 @@ def clip(grads, max_norm):
     ### END SOLUTION
 
 # %%
-three_tensors = [np.array([3.0, 4.0]), np.array([12.0])]
-shortened = clip(three_tensors, 1.0)
+two_tensors = [np.array([3.0, 4.0]), np.array([12.0])]
+shortened = clip(two_tensors, 1.0)
 print([a.round(3).tolist() for a in shortened], "norm", np.sqrt(sum((a**2).sum() for a in shortened)).round(6))
 assert np.allclose(shortened[1] / shortened[0][0], 12 / 3)  # the direction is the same
 
@@ -339,7 +342,7 @@ assert np.allclose(shortened[1] / shortened[0][0], 12 / 3)  # the direction is t
 #
 # AdamW never looks at a neighbour. So one work-item takes one weight. The host computes once what is the same for
 # all: `take1` is `1 - beta1`, and `correction1` is `1 / (1 - beta1**t)`. Why in float64, and not in the kernel? In
-# float32, `1 - 0.999` has lost four digits.
+# float32, only four digits of `1 - 0.999` are right.
 
 # %%
 from llmcl.lab import get_global_id
@@ -466,7 +469,7 @@ assert (engine.to_host(there[0]) == 1).all()
 # ## Check
 #
 # Both operations against NumPy in float64, on odd sizes, where half of the weights decay. (`Case` is lesson 08b's.)
-# The numbers (0, 2, 3) say which arguments are written. Which ones are they?
+# The `(0, 2, 3)` below says which arguments are written. Which ones are they?
 
 # %%
 from llmcl import reference
@@ -519,7 +522,7 @@ from llmcl.optimizer import AdamW, AdamWSettings, Schedule
 from llmcl.train import Batches, train_steps
 
 batches = Batches([rows], settings.batch_size, tokenizer.end_id, settings.seed)
-pairs_loss = bigram_loss(*batches(1), tokenizer.vocab_size)
+pairs_loss = bigram_loss(*batches(1), tokenizer.vocab_size)  # batches(1): inputs and targets of step 1
 print(f"ln V {np.log(tokenizer.vocab_size):.2f}   bigram {pairs_loss:.2f}")
 
 # %% [markdown] id="see-steps"
@@ -546,7 +549,7 @@ def losses_with(schedule, steps=40, **choices):
 
 # %%
 rates = [0.0003, 0.003, 0.1]
-curves = [losses_with(Schedule(rate, steps=150)) for rate in rates]
+curves = [losses_with(Schedule(rate, steps=150)) for rate in rates]  # what else a Schedule does: below
 low, good, high = (curve[-1] for curve in curves)
 assert good < 0.5 and low > 3 and high > 1.5
 print("✓ the middle one ends lowest, by far")
@@ -626,9 +629,8 @@ print("✓ without warm-up, the loss after 40 steps is more than three times as 
 # ### See it live
 #
 # `lab.watch` makes the steps, and draws meanwhile. `await` lets the notebook look for your
-# click between two steps. **Run the two cells
-# below with Stop in the middle, and read on to the table of sentences. Then run them again to the end.** What will the model be like, if you
-# stop it at the dashed line?
+# click between two steps. **Run the two cells below with Stop in the middle, and read on to the table of sentences.
+# Then run them again to the end.** What will the model be like, if you stop it at the dashed line?
 #
 # Every five steps we ask for its **recall**: how many of the 25 sentences does it finish from their own beginnings, word
 # for word, up to the end token?
@@ -664,11 +666,14 @@ print("✓ a usable model:", "as it was when you stopped it" if run.stopped else
 from llmcl.data import recall_prompts
 
 moments = [step for step in grown if step <= 40]
-fig, axes = lab.figure(
-    "A table of 25 sentences by the steps 0, 5 and so on. At first every field is pale: nothing is known. Then the "
-    "rows turn dark, some earlier, some later, within about fifteen steps; and they stay dark.", height=5.6)
+whole = ("At first every field is pale: nothing is known. Then the rows turn dark, some earlier, some later, within "
+         "about fifteen steps; and they stay dark.")
+stopped = "The run was stopped early, so it ends there. Where a field is dark, the sentence was known."
+fig, axes = lab.figure("A table of 25 sentences by the steps 0, 5 and so on. " + (stopped if run.stopped else whole),
+                       height=5.6)
 beginnings = [prompt for prompt, _ in recall_prompts(sentences, tokenizer)]
-lab.heat(axes, np.array([grown[step] for step in moments], float).T, moments, beginnings, "known, by step")
+table = np.array([grown[step] for step in moments], float).T
+lab.heat(axes, table, moments, beginnings, "dark: known   row: sentence   column: step")
 lab.show(fig)
 
 # %%
@@ -717,18 +722,18 @@ def go(model, optimizer, first, last):
 straight = go(*fresh(), 1, 20)
 
 # %%
-half, its = fresh()
-go(half, its, 1, 10)
-m, v = its.moments()
+half, adam = fresh()
+go(half, adam, 1, 10)
+m, v = adam.moments()
 file = lab.folder("09") / "half.safetensors"
-save_checkpoint(file, Checkpoint(half.config, half.weights(), tokenizer, m, v, {"step": its.steps}))
+save_checkpoint(file, Checkpoint(half.config, half.weights(), tokenizer, m, v, {"step": adam.steps}))
 
 # %%
 stored = load_checkpoint(file)
-again, its = fresh()
+again, adam = fresh()
 again.load_weights(stored.weights)
-its.load_moments(stored.m, stored.v, stored.state["step"])
-resumed = go(again, its, stored.state["step"] + 1, 20)
+adam.load_moments(stored.m, stored.v, stored.state["step"])
+resumed = go(again, adam, stored.state["step"] + 1, 20)
 assert all(np.array_equal(resumed[name], straight[name]) for name in straight)
 print(f"✓ {sum(a.size for a in straight.values()):,} weights, and every bit the same")
 
@@ -738,9 +743,9 @@ print(f"✓ {sum(a.size for a in straight.values()):,} weights, and every bit th
 # and does not scatter. What if the weights alone are kept?
 
 # %%
-forgetful, its = fresh()
+forgetful, adam = fresh()
 forgetful.load_weights(stored.weights)
-other = go(forgetful, its, 11, 20)
+other = go(forgetful, adam, 11, 20)
 different = [name for name in straight if not np.array_equal(other[name], straight[name])]
 assert len(different) == len(straight)
 print("✗ without m, v and the step,", len(different), "of", len(straight), "tensors differ")
@@ -804,9 +809,9 @@ def clip_each(grads, max_norm):
 def flat(arrays):
     return np.concatenate([a.ravel() for a in arrays])
 
-print("right:", flat(clip(three_tensors, 1.0)).round(2), "  each:", flat(clip_each(three_tensors, 1.0)).round(2))
+print("right:", flat(clip(two_tensors, 1.0)).round(2), "  each:", flat(clip_each(two_tensors, 1.0)).round(2))
 try:
-    lab.check("clipping", flat(clip_each(three_tensors, 1.0)), flat(clip(three_tensors, 1.0)), 1e-12)
+    lab.check("clipping", flat(clip_each(two_tensors, 1.0)), flat(clip(two_tensors, 1.0)), 1e-12)
 except lab.CheckFailed:
     print("✗ the check found it")
 
@@ -863,7 +868,7 @@ __kernel void clip_all(__global float *grad,
 
 # %% [markdown] id="exercises-order"
 # **Exercise 09.7** · easy · 3 minutes. One step of training, with everything in it. Five of these six lines, in order. One
-# does not belong. Return the letters as one word.
+# does not belong. (`backward` clears the old gradient itself.) Return the letters as one word.
 #
 # - **A** `loss = model.loss(ids, targets)`
 # - **B** `ids, targets = batches(step)`

@@ -376,14 +376,15 @@ print("✓ the kernel and NumPy know the same")
 # %% [markdown] id="check"
 # ## Check
 #
-# That kernel on your device, with the targets of the dialogues and real logits. Then the rows of the questions.
+# Now `cross_entropy_backward` on your device, with the targets of the dialogues and real logits. Is every row of a
+# question 0?
 
 # %%
 from llmcl import reference
 from llmcl.check import Case
 
 z = engine.to_host(model.forward(x))
-kept = reference.cross_entropy(z.astype(float), y)[1].astype(np.float32)
+kept = reference.cross_entropy(z.astype(float), y)[1].astype(np.float32)  # log_sum, which forward keeps
 case = Case("cross_entropy_backward", (z, y, kept))
 (got,), (want,), (bound,) = case.run(engine), case.run(reference.Engine()), case.bounds()
 lab.check("share minus one-hot", got, want, bound)
@@ -412,11 +413,13 @@ model.backward()
 pulls = np.linalg.norm(engine.to_host(model.gradients["position_embd.weight"]), axis=1)
 lab.reveal("10.4", (pulls > 0).sum())
 assert (pulls > 0).sum() == len(row[0])
+print("rows with a gradient:", (pulls > 0).sum(), "of", len(pulls))
 
 # %%
 fig, axes = lab.figure(
-    "A bar for each of the first 22 positions: how long its gradient is. The question's places have bars as well, "
-    "most of them shorter than the answer's. Behind the text there are none.", height=2.6)
+    "A bar for each place of the text: how long the gradient of its position is. The question's places have bars "
+    "as well, most of them shorter than the answer's. The last bar is too short to be seen. Behind the text there "
+    "are none.", height=2.6)
 masked = np.array(row[1]) == IGNORED
 for kind, hatch, label in ((masked, "//", "masked"), (~masked, "", "with a target")):
     axes.bar(np.flatnonzero(kind), pulls[: len(kind)][kind], hatch=hatch, label=label)
@@ -425,17 +428,18 @@ axes.legend()
 lab.show(fig)
 
 # %% [markdown] id="check-heard-2"
-# All of them. The answer attends to the question, so its loss reaches back there. **Masked means: not asked
-# for. It does not mean: not heard.** Who is heard is up to the causal mask. So a question is learned, too, as
-# something to listen to.
+# One for each place of the text, masked or not. (The last bar hardly shows: behind a full stop, this model expects the
+# end already.) The answer attends to the question, so its loss reaches back there. **Masked means: not asked for. It
+# does not mean: not heard.** Who is heard is up to the causal mask. So a question is learned, too, as something to
+# listen to.
 
 # %% [markdown] id="see"
 # ## See it: 38 sentences
 #
 # Now tune. First naively: the dialogues alone, 120 steps, all 26 rows in each. While it runs, `known_now` is
 # asked now and then. This generator hands the steps on, and keeps what is known, by step. `Batches` (lesson 09) takes
-# at most 64 rows of each source, so here all of them. (If you press Stop below,
-# run the cell once more before you go on: the later cells need the whole run.)
+# at most 64 rows of each source, so here all of them. (Press Stop if you like. The later cells need the whole run, and
+# make it again without its picture.)
 
 # %%
 from llmcl.optimizer import AdamW, Schedule
@@ -457,6 +461,21 @@ def tuning(sources, history, change=lambda x, y: (x, y), rate=1e-3):
             history[step.step] = known_now()
         yield step
 
+# %%
+facts = len(sentences)
+
+def count(history, step=120):
+    """How many sentences and how many answers are known at a step."""
+    return int(history[step][:facts].sum()), int(history[step][facts:].sum())
+
+def whole(run, sources, history):
+    """The last loss; a run that was stopped is made again to its end, without its picture."""
+    if not run.stopped:
+        return run.steps[-1].loss
+    print(f"○ stopped after step {run.last}, so the run is made again, to its end")
+    *_, last = tuning(sources, history)  # makes all steps, and keeps the last
+    return last.loss
+
 # %% [markdown] id="see-guess"
 # **Exercise 10.5** · easy · 2 minutes. It starts with all 25 sentences. None of them will be shown again. How
 # many will it know after 120 steps?
@@ -465,19 +484,15 @@ def tuning(sources, history, change=lambda x, y: (x, y), rate=1e-3):
 lab.predict("10.5", guess=None)
 
 # %% tags=["varies"]
-facts = len(sentences)
 measures = {"sentences": lambda: known_now()[:facts].sum(), "answers": lambda: known_now()[facts:].sum()}
 naive = {}
 naive_run = await lab.watch(
     tuning([dialogue_rows], naive), measures=measures, every=10,
-    alt="Loss, gradient norm, learning rate, and below right the sentences known, which fall to nearly none while "
-    "the answers rise to nearly all")
+    alt="Loss, gradient norm, learning rate, and below right what is known: the sentences fall to nearly none, and "
+    "then the answers rise to nearly all")
 
 # %%
-def count(history, step=120):
-    """How many sentences and how many answers are known at a step."""
-    return int(history[step][:facts].sum()), int(history[step][facts:].sum())
-
+naive_loss = whole(naive_run, [dialogue_rows], naive)
 lab.reveal("10.5", count(naive)[0])
 assert count(naive)[0] < count(naive, 0)[0] / 2 and count(naive)[1] > 10
 assert (known_now() == written_now()).all()
@@ -499,10 +514,11 @@ mixed = {}
 model.load_weights(start)  # the monitor measures before the first step
 mixed_run = await lab.watch(
     tuning([dialogue_rows, old_rows], mixed), measures=measures, every=10,
-    alt="Loss, gradient norm, learning rate, and below right the sentences known, which stay near the top while "
+    alt="Loss, gradient norm, learning rate, and below right what is known: the sentences stay near the top while "
     "the answers rise")
 
 # %%
+mixed_loss = whole(mixed_run, [dialogue_rows, old_rows], mixed)
 lab.keep_checkpoint("10", model, tokenizer)
 assert count(mixed)[0] > count(naive)[0] + 10 and count(mixed)[1] > 10
 assert (known_now() == written_now()).all()
@@ -548,6 +564,17 @@ assert count(naive, first_answer)[0] < facts / 2
 assert min(count(mixed, step)[0] for step in ASK_AT) > facts / 2
 print("✓ naive: more than half was forgotten before the first answer was known")
 
+# %%
+def how_many(known):
+    """A share in words that are the same on every device."""
+    return "few or none" if known.mean() < 0.2 else "nearly all" if known.mean() > 0.8 else "some"
+
+print(f"{'':6}{'step':>5}  {'sentences':13}answers")
+for name, history in (("naive", naive), ("mixed", mixed)):
+    for step in (0, 120):
+        print(f"{name:6}{step:5}  {how_many(history[step][:facts]):13}{how_many(history[step][facts:])}")
+assert how_many(mixed[120][:facts]) == how_many(naive[120][facts:]) == "nearly all"
+
 # %% [markdown] id="see-price"
 # Mixing has its price: a step holds twice as many rows, and the answers come later. Is there a cheaper way? Two
 # ideas. A learning rate of a tenth. Or mixing in only the first twelve sentences.
@@ -565,7 +592,7 @@ lab.predict("10.6", guess=None)
 
 # %% tags=["varies"]
 gentle, twelve = {}, {}
-*_, last = tuning([dialogue_rows], gentle, rate=1e-4)  # makes all steps, and keeps the last
+*_, last = tuning([dialogue_rows], gentle, rate=1e-4)
 *_, last = tuning([dialogue_rows, old_rows[:12]], twelve)
 for name, history in (("naive", naive), ("a tenth of the rate", gentle), ("twelve mixed", twelve), ("mixed", mixed)):
     print(f"{name:20} sentences {count(history)[0]:2}   answers {count(history)[1]:2}")
@@ -598,7 +625,7 @@ print((y == tokenizer.end_id).sum(), "end tokens were targets,", (wrong_y == tok
 # %% tags=["varies"]
 endless = {}
 *_, last = tuning([dialogue_rows], endless, ends_masked)
-print(f"loss {last.loss:.2f}; with the end tokens it was {naive_run.steps[-1].loss:.2f}")
+print(f"loss {last.loss:.2f}; with the end tokens it was {naive_loss:.2f}")
 for d in dialogues[:5]:
     print(f"{d.user:36}{say(d.user)}")
 
@@ -628,8 +655,8 @@ assert stopped == 0
 print(f"✗ {stopped} of {len(dialogues)} answers stop within 100 tokens")
 
 # %% [markdown] id="break-hidden"
-# None. The end token's logit is pushed down at every place with a target, and never pulled up. And the opposite case: tune with
-# the sentences mixed in, the ends of all of them masked. Will anybody notice?
+# None. The end token's logit is pushed down at every place with a target, and never pulled up. And the opposite case:
+# tune the model of lesson 09 with the sentences mixed in, and mask the ends of all texts. Will anybody notice?
 
 # %% tags=["varies"]
 hidden = {}
@@ -700,17 +727,17 @@ print((y != IGNORED).sum(), "targets with the mask,", (questions_too(x, y)[1] !=
 # %% tags=["varies"]
 everything = {}
 *_, last = tuning([dialogue_rows, old_rows], everything, questions_too)
-print(f"loss {last.loss:.2f}; with the mask it was {mixed_run.steps[-1].loss:.2f}")
+print(f"loss {last.loss:.2f}; with the mask it was {mixed_loss:.2f}")
 print("answers known:", count(everything)[1], "  answers written right:", written_now()[facts:].sum())
 
 # %%
-assert last.loss > 2 * mixed_run.steps[-1].loss
+assert last.loss > 2 * mixed_loss
 assert count(everything)[1] <= written_now()[facts:].sum()
 print("✓ the loss stays higher: nothing says which question comes")
 
 # %% [markdown] id="break-question-2"
-# More than half of the loss is now about questions, and nobody can guess those from `User:`. That part stays,
-# and the answers get less of each step.
+# More than half of the targets are now a question's, and nobody can guess how it begins from `User:`. That part of
+# the loss stays, and the answers get less of each step.
 #
 # And most likely fewer answers are `known` than are written right. Have we not proved that the two agree? We proved
 # it for *tokens*, and `answers` compares *texts*. In one spelling, `' Hello'` follows `Assistant:`. In the other, a
@@ -720,9 +747,9 @@ print("✓ the loss stays higher: nothing says which question comes")
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# **Exercise 10.8** · medium · 4 minutes. Here is the line that masks the ends. `ids` (B, T) are texts with their
-# end token, filled up with end tokens. `lengths` (B,) says how long each text is, with its end. Mend it with the
-# smallest change.
+# **Exercise 10.8** · medium · 4 minutes. Here is the line that masks the ends. `ids` (B, T) are texts, filled up with
+# end tokens. Each text ends with one, and a long dialogue has one behind every answer. `lengths` (B,) says how long
+# each text is, with its last end. Mend the line with the smallest change.
 #
 # <details><summary>Hint</summary>
 #

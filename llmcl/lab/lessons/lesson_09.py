@@ -23,24 +23,30 @@ def _exact(array):
 def _adamw(
     w, g, m, v, t, rate, decay=0.01, beta1=0.9, beta2=0.99, epsilon=1e-8,
     *, correct="both", root="outside", square=True, decayed="beside", sign=-1, old=False,
-    swapped=False, bare=False,
+    swapped=False, bare=False, stored="averages",
 ):  # fmt: skip
     """One update; what stands behind the star makes known mistakes."""
     if decayed == "gradient":
         g = g + decay * w
-    b1, b2 = (beta2, beta1) if swapped else (beta1, beta2)
+    b1, b2 = {True: (beta2, beta1), "new": (1 - beta1, 1 - beta2)}.get(swapped, (beta1, beta2))
     m_new = m + (1 - b1) * (g - m)
-    v_new = v + (1 - b2) * ((g * g if square else np.abs(g)) - v)
+    v_new = v + (1 - b2) * ({True: g * g, False: np.abs(g), "signed": g}[square] - v)
     used_m, used_v = (m, v) if old else (m_new, v_new)
-    fair_m = used_m / {"both": 1 - b1**t, "v": 1, "no": 1, "m": 1 - b1**t, "once": 1 - b1}[correct]
-    fair_v = used_v / {"both": 1 - b2**t, "v": 1 - b2**t, "no": 1, "m": 1, "once": 1 - b2}[correct]
-    below = np.sqrt(fair_v + epsilon) if root == "inside" else np.sqrt(fair_v) + epsilon
-    step = fair_m / (fair_v + epsilon if root == "none" else below)
-    pull = {"beside": rate * decay * w, "bare": decay * w, "away": -rate * decay * w}.get(
-        decayed, 0
+    c1, c2 = 1 - beta1**t, 1 - beta2**t
+    fair_m = (
+        used_m / {"both": c1, "v": 1, "no": 1, "m": c1, "once": 1 - b1, "times": 1 / c1}[correct]
     )
+    fair_v = (
+        used_v / {"both": c2, "v": c2, "no": 1, "m": 1, "once": 1 - b2, "times": 1 / c2}[correct]
+    )
+    with np.errstate(invalid="ignore"):  # signed averages
+        below = np.sqrt(fair_v + epsilon) if root == "inside" else np.sqrt(fair_v) + epsilon
+    step = fair_m / (fair_v + epsilon if root == "none" else below)
+    pull = {"beside": rate * decay * w, "bare": decay * w, "away": -rate * decay * w,
+            "bare away": -decay * w}.get(decayed, 0)  # fmt: skip
     step = step if bare else rate * step
-    return w + sign * step - pull, m_new, v_new
+    new = w + sign * step - pull
+    return {"averages": (new, m_new, v_new), "fair": (new, fair_m, fair_v), "w": new}[stored]
 
 
 def _update_case(seed, t, rate=0.1, decay=0.05, scale=1.0):
@@ -58,8 +64,12 @@ def _wrong(**how):
 # ---- clipping ----
 
 
+def _norm(grads):
+    return np.sqrt(sum((g**2).sum() for g in grads))
+
+
 def _clip(grads, max_norm):
-    norm = np.sqrt(sum((g**2).sum() for g in grads))
+    norm = _norm(grads)
     factor = max_norm / norm if norm > max_norm else 1.0
     return [g * factor for g in grads]
 
@@ -91,12 +101,19 @@ def _clip_to_one(grads, max_norm):
 # ---- the schedule ----
 
 
-def _rate_at(step, rate, steps, warmup, line=True, floor=0.1, since="warmup", high=True):
+def _rate_at(
+    step, rate, steps, warmup, line=True, floor=0.1, since="warmup", high=True,
+    fall=lambda done: 0.5 * (1 + math.cos(math.pi * done)), last=0.1,
+):  # fmt: skip
+    """The rate; what stands behind warmup makes known mistakes."""
     if line and step <= warmup:
-        return rate * step / warmup
-    done = (step - warmup) / (steps - warmup) if since == "warmup" else step / steps
-    cosine = 0.5 * (1 + math.cos(math.pi * done))
-    return rate * (floor + (1 - floor) * cosine) if high else rate * (floor + cosine)
+        return rate * {True: step / warmup, "flat": 1, "long": step / steps}[line]
+    way = {"warmup": steps - warmup, "start": steps, "late": steps}[since]
+    done = (step - (0 if since == "start" else warmup)) / way
+    share = fall(done)
+    if last != 0.1:
+        return last(rate, share)
+    return rate * (floor + (1 - floor) * share) if high else rate * (floor + share)
 
 
 # ---- kernels ----
@@ -132,6 +149,12 @@ def _kernel_case(seed, n, t, rate=0.1, decay=0.05):
     return w, grad, m, v, t, rate, decay
 
 
+def _faint():
+    """A first step whose gradients are not much above epsilon."""
+    w, _, m, v, *numbers = _kernel_case(7, 4, 1)
+    return w, np.array([3e-8, -1e-7, 5e-8, 0.5], np.float32), m, v, *numbers
+
+
 def _launch_one(engine, kernel, w, grad, m, v, t, rate, decay):
     there = [engine.from_host(array) for array in (w, grad, m, v)]
     corrections = 1 / (1 - BETA1**t), 1 / (1 - BETA2**t)
@@ -164,7 +187,9 @@ ADAMW = KernelTask(
     "adamw_one",
     _launch_one,
     _update_want,
-    cases=[_kernel_case(1, 7, 10), _kernel_case(3, 5, 1), _kernel_case(5, 4, 3, decay=0.5)],
+    cases=[
+        _kernel_case(1, 7, 10), _kernel_case(3, 5, 1), _kernel_case(5, 4, 3, decay=0.5), _faint(),
+    ],
     mistakes=[
         ("    if (i >= n) return;\n", "", "Which work-items have no weight of their own, and do "
          "they leave?"),
@@ -190,6 +215,16 @@ ADAMW = KernelTask(
          "keeps them?"),
         ("    m[i] = m_new;\n", "", "Is m kept for the next step?"),
         ("    v[i] = v_new;\n", "", "Is v kept for the next step?"),
+        ("(sqrt(v_new * correction2) + epsilon)", "sqrt(v_new * correction2 + epsilon)",
+         "Does epsilon stand under the root, or beside it?"),
+        ("(sqrt(v_new * correction2) + epsilon)", "sqrt(v_new * correction2) + epsilon",
+         "Is epsilon added to what the step is divided by? That takes brackets."),
+        ("take1 * (g - m[i])", "take1 * g", "The average keeps nine tenths of the old, and not all "
+         "of it. What is missing?"),
+        ("w[i] -= rate", "w[i] = rate", "Is the step the new weight, or does it change the old?"),
+        ("m_new * correction1 / (sqrt(v_new * correction2) + epsilon)",
+         "m_new / correction1 / (sqrt(v_new / correction2) + epsilon)", "The host has divided "
+         "already: `correction1` is 1 / (1 - beta1^t). Multiply by it, or divide?"),
     ],
 )  # fmt: skip
 
@@ -243,6 +278,12 @@ CLIP = KernelTask(
         ("*= max_norm / norm[0]", "/= norm[0]", "How long is the gradient afterwards: 1, or the "
          "limit?"),
         ("*= max_norm / norm[0]", "= max_norm", "Does every number become the limit?"),
+        ("if (norm[0] > max_norm) grad[i] *= max_norm / norm[0];",
+         "grad[i] *= max_norm / (norm[0] + 1e-6f);", "No division by 0 any more. But is a short "
+         "gradient left as it is?"),
+        ("if (norm[0] > max_norm) grad[i] *= max_norm / norm[0];",
+         "if (norm[i] > max_norm) grad[i] *= max_norm / norm[i];", "How many numbers does `norm` "
+         "hold?"),
     ],
     given=("if (norm[0] > max_norm) grad[i] *=", "grad[i] *="),
 )  # fmt: skip
@@ -277,6 +318,15 @@ EXERCISES = {
              "it?"),
             (_wrong(swapped=True), "Which beta belongs to which average?"),
             (_wrong(bare=True), "How long is a step? Where is the rate?"),
+            (_wrong(decayed="bare away"), "Which brackets does the pull need, so that the rate "
+             "multiplies it and the minus takes it away?"),
+            (_wrong(swapped="new"), "beta is what an average keeps. What share is new?"),
+            (_wrong(correct="times"), "Both averages are too small at first. Multiplied by a "
+             "number below 1, do they grow?"),
+            (_wrong(stored="fair"), "Is what you return the average, or the corrected one? The "
+             "next step would correct it again."),
+            (_wrong(square="signed"), "v is the average of what: the gradients, or their squares?"),
+            (_wrong(stored="w"), "The next step needs both averages. Who keeps them?"),
         ],
     ),
     "09.3": Exercise(
@@ -285,7 +335,7 @@ EXERCISES = {
             # Arrays of one shape: lists of others cannot be compared number by number.
             ([np.array([3.0, 4.0]), np.array([12.0, 0.0])], 1.0),
             ([np.array([0.3]), np.array([0.4])], 1.0),
-            ([np.array([6.0]), np.array([0.0]), np.array([8.0])], 5.0),
+            ([np.array([6.0]), np.array([2.0]), np.array([9.0])], 5.0),
         ],
         mistakes=[
             (_clip_each, "One norm for all arrays, or one for each?"),
@@ -295,6 +345,14 @@ EXERCISES = {
             (_clip_to_one, "How long is the gradient afterwards: 1, or the limit?"),
             (lambda grads, max_norm: [np.clip(g, -max_norm, max_norm) for g in grads],
              "Each number cut by itself: does the arrow keep its direction?"),
+            (lambda grads, max_norm: [g / _norm(grads) for g in grads], "That gives every gradient "
+             "the length 1. Which length is wanted, and for which gradients?"),
+            (lambda grads, max_norm: [g * max_norm / _norm([g]) for g in grads], "One norm for all "
+             "arrays, or one for each? And what happens to a short gradient?"),
+            (lambda grads, max_norm: [
+                g * (max_norm / _norm(grads) if _norm(grads) < max_norm else 1) for g in grads
+             ], "Which gradient is to be shortened: the long one, or the short one?"),
+            (lambda grads, max_norm: grads, "Nothing has changed. What becomes of a long one?"),
         ],
     ),
     "09.4": ADAMW,
@@ -310,6 +368,23 @@ EXERCISES = {
             (lambda *a: _rate_at(*a, high=False), "How large is 0.1 plus a whole cosine?"),
             (lambda step, rate, steps, warmup: _rate_at(step, rate, steps, warmup) / rate,
              "That is the share. Where is the rate?"),
+            (lambda *a: _rate_at(*a, line="flat"), "In the warm-up the rate climbs. How much of it "
+             "is there at step 1?"),
+            (lambda *a: _rate_at(*a, line="long"), "At which step is the line to reach the rate?"),
+            (lambda *a: _rate_at(*a, since="late"), "How many steps are left after the warm-up, "
+             "and what is `done` at the last one?"),
+            (lambda *a: _rate_at(*a, fall=lambda done: 1 - done), "That is a straight fall. Where "
+             "is the cosine?"),
+            (lambda *a: _rate_at(*a, fall=lambda done: 0.5 * (1 - math.cos(math.pi * done))),
+             "Does the rate fall, or climb? What is your cosine where `done` is 0?"),
+            (lambda *a: _rate_at(*a, fall=lambda done: 0.5 * (1 + math.cos(done))), "What is half "
+             "a turn, for `math.cos`?"),
+            (lambda *a: _rate_at(*a, fall=lambda done: 1 + math.cos(math.pi * done)), "What is one "
+             "plus a cosine where `done` is 0: 1, or 2?"),
+            (lambda *a: _rate_at(*a, last=lambda rate, share: rate * 0.9 * share), "Where is the "
+             "tenth that remains?"),
+            (lambda *a: _rate_at(*a, last=lambda rate, share: 0.1 + 0.9 * share * rate), "A tenth "
+             "of what remains? Which brackets does the rate need?"),
         ],
     ),
     "09.6": CLIP,
@@ -320,8 +395,17 @@ EXERCISES = {
             (lambda: "BACEF", "Can a gradient be measured before backward has made it?"),
             (lambda: "BEACF", "Backward goes back from what?"),
             (lambda: "BAEFC", "What does the update need to know about the whole gradient?"),
-            (lambda: "DBAECF", "One line makes all weights random again. Before each step?"),
             (lambda: "ABECF", "The loss on which batch?"),
+            *(
+                (lambda order=order: order, "Can a gradient be measured before backward has made "
+                 "it?")
+                for order in ("BCAEF", "CBAEF", "ABCEF")
+            ),
+            *(
+                (lambda at=at: "BAECF"[:at] + "D" + "BAECF"[at:], "One line makes all weights "
+                 "random again. In each step?")
+                for at in range(6)
+            ),
         ],
         secret=True,
     ),

@@ -137,6 +137,13 @@ __kernel void place_known(__global const float *logits,   // (rows, V)
         ("best == target", "in[best] == target", "The target is an id. Is `in[best]` one?"),
         ("best == target", "best", "That is the best token. Is it the wanted one?"),
         ("logits + row * V", "logits + row", "How many numbers lie before this row's first one?"),
+        ("logits + row * V", "logits + row * rows", "How many numbers has a row of logits?"),
+        ("v < V;", "v <= V;", "There are V tokens, from 0. Which is the last one?"),
+        ("best = v;", "best = in[v];", "Is `best` a token, or its logit?"),
+        ("in[v] > in[best]", "in[v] > best", "`best` is a token. What is its logit?"),
+        ("known[row] = best == target;", "if (best == target) known[row] = 1;", "A 1 stands there "
+         "already. Who writes the 0?"),
+        ("best == target", "best = target", "One sign stores, two compare. Which is this?"),
     ],
 )  # fmt: skip
 
@@ -178,6 +185,16 @@ EXERCISES = {
              "them?"),
             (_not_shifted, "Does the model see its answer? A target is the token that follows."),
             (_end_as_input, "Does anything follow the end token?"),
+            (lambda a, b, end: (a + b, [IGNORED] * len(a) + b), "Not shifted, and nobody asks for "
+             "the end. What should the model say behind the last token of the question?"),
+            (lambda a, b, end: (a + b, [IGNORED] * (len(a) - 1) + b), "What should the model say "
+             "behind the last token of the answer?"),
+            (lambda a, b, end: (a + [end] + b, [IGNORED] * len(a) + b + [end]), "Does an end stand "
+             "between question and answer?"),
+            (lambda a, b, end: (b, b[1:] + [end]), "Can the model answer a question that it does "
+             "not see?"),
+            (lambda a, b, end: (a + b, [0] * (len(a) - 1) + b + [end]), "0 is a token. Which "
+             "number says that nobody asks?"),
         ],
     ),
     "10.2": Exercise(
@@ -201,6 +218,12 @@ EXERCISES = {
              "the smallest?"),
             (lambda z, y: (z.argmax(-1) == y) | (y == IGNORED), "That is an answer for each place. "
              "When is the whole row known?"),
+            (lambda z, y: ((z.argmax(-1) == y) | (y == IGNORED)).all(0), "All places of a row, or "
+             "all rows of a place? Which axis is it?"),
+            (lambda z, y: ((z.argmax(-1) == y) | (y == IGNORED)).sum(-1), "That counts places. "
+             "When is a text known?"),
+            (lambda z, y: ((z.argmax(-1) == y) & (y != IGNORED)).any(-1), "Is a text known when "
+             "one of its tokens is?"),
         ],
     ),
     "10.3": PLACE_KNOWN,
@@ -223,11 +246,18 @@ EXERCISES = {
             (lambda y, end: not _ends_taught(y, end), "True if all end, or if one does not?"),
             (lambda y, end: any(row[row != IGNORED][-1] == end for row in y), "Any row, or all of "
              "them?"),
+            (lambda y, end: [row[row != IGNORED][-1] == end for row in y], "That is an answer for "
+             "each row. And for all of them?"),
+            (lambda y, end: bool(y[y != IGNORED][-1] == end), "That is the last row. And the "
+             "others?"),
         ],
     ),
     "10.8": Exercise(
         _mask_pads,
-        cases=[(_TEXTS, np.array([4, 2, 5]), 9), (_TEXTS[:2], np.array([5, 3]), 9)],
+        cases=[
+            (_TEXTS, np.array([4, 2, 5]), 9),
+            (np.array([[6, 0, 1, 0, 0], [2, 4, 5, 7, 0]]), np.array([4, 5]), 0),
+        ],
         mistakes=[
             (lambda ids, n, end: np.where(np.arange(ids.shape[1]) <= n[:, None], ids, IGNORED),
              "Places are counted from 0. Is place `length` still in the text?"),
@@ -236,6 +266,14 @@ EXERCISES = {
             (lambda ids, n, end: np.where(np.arange(ids.shape[1]) >= n[:, None], ids, IGNORED),
              "Which side of the length is the text?"),
             (lambda ids, n, end: ids, "Who masks the pads now?"),
+            (lambda ids, n, end: np.where(ids == end, ids, IGNORED), "Now only ends are left. "
+             "Which of them are pads, and where is the text?"),
+            (lambda ids, n, end: np.where(
+                (ids != end) | (np.arange(ids.shape[1]) == n[:, None]), ids, IGNORED
+             ), "Places are counted from 0. At which place does a text of this length end?"),
+            (lambda ids, n, end: np.where(
+                (ids != end) | (np.arange(ids.shape[1]) == n[:, None] - 1), ids, IGNORED
+             ), "A long dialogue has several ends. Which of them do you keep?"),
         ],
         given=_ends_masked,
     ),
@@ -247,10 +285,28 @@ EXERCISES = {
             (lambda: "BCDAFE", "Who masks first: the function that makes a row, or the one that "
              "makes a batch of rows?"),
             (lambda: "BCADEF", "What is the loss computed from?"),
-            (lambda: "BACDFE", "Can targets be masked, before there are ids?"),
+            *(
+                (lambda order=order: order, "Can targets be masked, before there are ids?")
+                for order in ("BACDFE", "ABCDFE")
+            ),
+            *(
+                (lambda order=order: order, "The model takes a whole batch. Are its rows equally "
+                 "long without pads?")
+                for order in ("BCAFDE", "BCAFED", "BCFADE", "BCFDAE")
+            ),
+            *(
+                (lambda order=order: order, "Which function masks: one that makes rows, or the "
+                 "model?")
+                for order in ("BCDFAE", "BCDFEA")
+            ),
+            *(
+                (lambda order=order: order, "Of which text, and of which ids?")
+                for order in ("CABDFE", "DBCAFE", "CADBFE")
+            ),
             *(
                 (lambda order=order: order, _EXTRA)
-                for order in ("BCAGDFE", "BCADGFE", "BCGADFE", "BCADFGE", "BCADFEG")
+                for order in ("BCAGDFE", "BCADGFE", "BCGADFE", "BCADFGE", "BCADFEG", "BCGDFE",
+                              "BCDGFE")
             ),
         ],
         secret=True,
