@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test train bench notebooks class lint clean
+.PHONY: help lab test test-devices train bench notebooks class lint clean
 
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
@@ -16,7 +16,7 @@ HAS_LINKER := $(PY) -c 'import sys; from llmcl.vendors import find_linker; \
 PYTHON ?=
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 # Jupyter asks root, the usual user of a container, to say so.
 lab: $(STAMP) ## open JupyterLab on lesson 00 (ARGS="--port 9000 …" reach it)
@@ -39,6 +39,14 @@ bench: $(STAMP) ## measure against NumPy, PyTorch and llama.cpp
 	@mkdir -p build
 	@.venv-bench/bin/llmcl bench --json build/bench.json $(ARGS)
 
+# Intel's runtime is large, so it gets an environment of its own too.
+test-devices: $(STAMP) ## run the kernels' suite on PoCL, Oclgrind and Intel's runtime
+	@test -x .venv-devices/bin/python || $(PY) -m venv .venv-devices
+	@.venv-devices/bin/python -m pip install -qq --disable-pip-version-check -e '.[test,intel]'
+	@if ! $(HAS_LINKER); then .venv-devices/bin/python -m pip install -qq \
+		--disable-pip-version-check -e '.[linker]'; fi
+	@.venv-devices/bin/python tests/devices.py $(ARGS)
+
 notebooks: $(STAMP) ## build and run the notebooks from notebooks/src
 	@$(PY) notebooks/build.py
 
@@ -49,7 +57,7 @@ lint: $(STAMP) ## look for what ruff finds
 	@$(PY) -m ruff check .
 
 clean: ## remove what was built, and the environment
-	rm -rf .venv .venv-bench build dist .pytest_cache .hypothesis .ruff_cache
+	rm -rf .venv .venv-bench .venv-devices build dist .pytest_cache .hypothesis .ruff_cache
 
 $(STAMP): pyproject.toml
 	@$(find-python); \

@@ -21,6 +21,7 @@ import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import tempfile
 import threading
@@ -37,6 +38,7 @@ MAX_SLOTS = 64
 MAX_BYTES = 1 << 30  # a slot that has grown beyond this starts again
 LENT = "LLMCL_CACHE_LENT"  # set only for the child of a trial: its parent holds the lock
 _MARKER = "in-use"
+_ROOM = 1 << 16  # bytes that must be free
 _CONTENTS = "contents.json"
 _TRIED = "tried.json"
 _CHOICES = "choices.json"
@@ -57,13 +59,8 @@ class Cache:
     def part(self, name: str) -> Path:
         """The sub-folder `name`, made if it is not there."""
         path = self.folder / name
-        try:
+        with writing(path):
             path.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise DeviceError(
-                f"The cache folder {path} cannot be made ({error.strerror}); free some disk space, "
-                "or set LLMCL_CACHE to another folder."
-            ) from error
         return path
 
     def knows(self, device: str) -> bool:
@@ -106,6 +103,19 @@ def process_cache() -> Cache:
             _cache = _open()
             atexit.register(_close, _cache)
         return _cache
+
+
+@contextlib.contextmanager
+def writing(path: Path):
+    """What is written inside raises DeviceError where there is no room or no right to write."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:  # pyopencl keeps a database
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DeviceError(
+            f"The cache folder {path} cannot be written ({reason}); free some disk space, "
+            "or set LLMCL_CACHE to another folder."
+        ) from error
 
 
 def usable(folder: Path) -> bool:
@@ -193,7 +203,7 @@ def _take_slot(root: Path) -> Cache:
             folder.mkdir(mode=0o700, exist_ok=True)
             if _is_ours(folder):
                 _mend(folder)
-                (folder / _MARKER).touch()
+                _mark(folder)
                 return Cache(folder, "slot", lock=lock)
             refused = PermissionError(1, f"{folder.name} is not a folder of this user alone")
         except FileExistsError as error:
@@ -205,9 +215,16 @@ def _take_slot(root: Path) -> Cache:
     raise refused or OSError(f"all {MAX_SLOTS} slots are in use")
 
 
+def _mark(folder: Path) -> None:
+    """Writes the marker; it is as large as a small kernel, so that a full disk shows here."""
+    (folder / _MARKER).write_bytes(bytes(_ROOM))
+
+
 def _temporary(notes: list[str]) -> Cache:
     try:
-        return Cache(Path(tempfile.mkdtemp(prefix="llmcl-")), "temporary", notes)
+        folder = Path(tempfile.mkdtemp(prefix="llmcl-"))
+        _mark(folder)
+        return Cache(folder, "temporary", notes)
     except OSError as error:
         raise DeviceError(
             f"No folder can be written for compiled kernels ({error.strerror}); free some disk "
@@ -271,7 +288,7 @@ def _close(cache: Cache) -> None:
 def _read_json(path: Path, default):
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return default
     return value if type(value) is type(default) else default
 

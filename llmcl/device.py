@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import vendors
-from .cache import process_cache
+from .cache import process_cache, writing
 from .errors import DeviceError
 from .ranking import find, rank, short_version
 from .remedies import GO_ON, no_device_remedy, pyopencl_remedy
@@ -131,7 +131,8 @@ def _query_platforms() -> list:
             cache = process_cache()
             vendors.prepare_linker(cache)
             with vendors.first_query(cache, _first_notes):
-                import pyopencl.invoker  # noqa: F401  (opens a database below XDG_CACHE_HOME)
+                with writing(cache.part("xdg")):
+                    import pyopencl.invoker  # noqa: F401  (opens a database there)
 
                 platforms = _platforms(cl)
                 for platform in platforms:

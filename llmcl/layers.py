@@ -20,6 +20,13 @@ class Layer:
         self.prefix = prefix
         self.saved: tuple = ()
 
+    def forget(self) -> None:
+        """Lets go of what forward kept, here and in the layers inside."""
+        self.saved = ()
+        for part in vars(self).values():
+            if isinstance(part, Layer):
+                part.forget()
+
     def parameter(self, name: str):
         """The tensor of one of this layer's parameters."""
         return self._parameters[self.prefix + name]

@@ -117,6 +117,12 @@ class GPT:
             dx = block.backward(dx)
         self.embedding.backward(dx)
 
+    def forget(self) -> None:
+        """Lets go of what the last forward pass kept for backward(), to make room."""
+        self._saved = ()
+        for layer in (self.embedding, *self.blocks, self.output_norm, self.head):
+            layer.forget()
+
     def new_caches(self) -> list:
         """For each block an empty cache of queries, keys and values, (1, context_length, 3C)."""
         shape = (1, self.config.context_length, 3 * self.config.d_model)

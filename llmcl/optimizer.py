@@ -91,10 +91,9 @@ class AdamW:
         step on whose loss or gradient is not finite, nothing is changed any more. Nothing is read
         back here.
         """
-        engine, s = self.model.engine, self.settings
-        self.steps += 1
-        self.status = status = engine.global_norm(
-            self.model.flat_gradients, loss, s.max_norm, self.steps, self.status
+        engine, s, step = self.model.engine, self.settings, self.steps + 1
+        status = engine.global_norm(
+            self.model.flat_gradients, loss, s.max_norm, step, self.status
         )
         groups = zip(
             self.model.flat_parameters, self.model.flat_gradients, self.flat_m, self.flat_v,
@@ -103,8 +102,10 @@ class AdamW:
         for w, grad, m, v, n_decay in groups:
             engine.adamw(
                 w, grad, m, v, status, rate=rate, beta1=s.beta1, beta2=s.beta2,
-                epsilon=s.epsilon, decay=s.decay, step=self.steps, n_decay=n_decay,
+                epsilon=s.epsilon, decay=s.decay, step=step, n_decay=n_decay,
             )  # fmt: skip
+        # Only now: when memory ran out above, this step was not made and may be made again.
+        self.steps, self.status = step, status
         return status
 
     def moments(self) -> tuple[dict, dict]:

@@ -22,7 +22,7 @@ from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint, training_i
 from .data import pretrain_rows, read_dialogues, read_sentences, tokenizer_texts, tune_rows
 from .errors import CheckpointError, DataError, TrainingError
 from .evaluate import answers, recall
-from .files import replacing
+from .files import remove_leftovers, replacing
 from .gguf_file import check_sizes, write_gguf
 from .model import GPT
 from .optimizer import AdamW
@@ -32,6 +32,10 @@ from .tokenizer import ByteBPE, WordDictionary
 from .train import Batches, Step, check_finite, train_steps
 
 RUNNING = "checkpoint.safetensors"
+STAGE_FILES = tuple(f"{stage}.safetensors" for stage in STAGES)
+# The settings with which an unfinished run may go on otherwise: where memory ran out.
+MAY_CHANGE = ("batch_size",)
+WRITTEN = (RUNNING, *STAGE_FILES, "model.gguf", "Modelfile", "metrics.json")
 
 
 class Stopped(TrainingError):
@@ -98,6 +102,7 @@ def _own_folder(out: Path) -> Iterator[Path]:
             f"the folder {out} cannot be written ({error.strerror}); choose another folder."
         ) from error
     try:
+        remove_leftovers(out, WRITTEN)
         yield out
     finally:
         lock.release()
@@ -235,11 +240,15 @@ class Run:
     def _load(self, name):
         """A checkpoint of this run, or of the one that it goes on from."""
         try:
-            stored = load_checkpoint(self.out / name)
+            stored = load_checkpoint(self.out / name, STAGES)
         except CheckpointError as error:
             raise CheckpointError(f"{error} Or begin anew with --restart.") from error
         there, now = stored.state.get("settings", {}), self.facts["settings"]
-        different = [f"{key} {there.get(key)}" for key in now if there.get(key) != now[key]]
+        different = [
+            f"{key} {there.get(key)}"
+            for key in now
+            if there.get(key) != now[key] and key not in MAY_CHANGE
+        ]
         if stored.state.get("texts") != self.facts["texts"]:
             different.append("other texts")
         if different:
@@ -275,6 +284,8 @@ class Run:
                 f"{state.get('stage')}); go on with --resume, or forget it with --restart."
             )
         changed = [k for k, value in self.environment().items() if state.get(k) != value]
+        before = state["settings"].get("batch_size")
+        changed += ["batch size"] if before != self.settings.batch_size else []
         if changed:
             self.listener.message(
                 f"The {' and '.join(changed)} changed since the checkpoint; "

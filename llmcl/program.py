@@ -16,6 +16,7 @@ import pyopencl as cl
 from .errors import DeviceError, KernelError
 from .resources import kernels_dir
 from .tensor import Tensor
+from .trial import first_useful_line
 
 # Local memory that every OpenCL 1.2 device has; PoCL accepts more than it has without a word.
 PORTABLE_LOCAL_BYTES = 32 * 1024
@@ -34,6 +35,11 @@ _NUMBERS = {
     "int": ((int,), -(2**31), 2**31 - 1),
     "uint": ((int,), 0, 2**32 - 1),
 }
+# A driver's words for no room. Some find out at the allocation, others only at a launch.
+_NO_ROOM = (
+    "MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY",
+    "INVALID_BUFFER_SIZE",
+)  # fmt: skip
 # As many global sizes are remembered for a kernel; a text of every length needs a few hundred.
 MOST_GRIDS = 1000
 
@@ -85,14 +91,38 @@ def _parameter(text: str) -> Parameter:
     return Parameter(words[-1], kind, space, written, "restrict" in words, optional)
 
 
+def no_room(error: Exception) -> bool:
+    """Whether a driver's error says that memory, registers or another resource ran out."""
+    return isinstance(error, cl.MemoryError) or any(word in str(error) for word in _NO_ROOM)
+
+
+def driver_error(device_name: str, where: str, error: Exception) -> DeviceError:
+    """The DeviceError for what a driver raised at `where`, with the remedy for its kind."""
+    reason = first_useful_line(str(error))
+    if no_room(error):
+        return DeviceError(
+            f"{device_name} ran out of memory or registers at {where} ({reason}); use a smaller "
+            "batch, context or model."
+        )
+    return DeviceError(
+        f"{device_name} failed at {where} ({reason}), perhaps because an earlier kernel wrote "
+        "outside its buffers; restart the program, and see `llmcl check`."
+    )
+
+
 def explain_build_log(title: str, text: str, log: str) -> str:
     """The compiler's first error in words, with the numbered lines of our text around it."""
     # Compilers write FILE:LINE:COLUMN: error: WORDS; PoCL writes error: FILE:LINE:COLUMN: WORDS.
     found = re.search(r"(?:^|:)(\d+):(?:\d+:)?\s*(?:fatal )?error:\s*(.+)", log, re.MULTILINE)
     found = found or re.search(r"error:\s*\S.*?:(\d+):(?:\d+:)?\s*(.+)", log)
     if not found:
-        lines = [line for line in log.splitlines() if line.strip()]
-        return f"{title} does not compile: {lines[0] if lines else 'the compiler gives no reason'}"
+        # Without what pyopencl writes around the compiler's own words, of which PoCL may have none.
+        own = re.sub(r"clBuildProgram failed: \w+( - )?|Build on <.*>:|\(options: .*\)", "", log)
+        reason = first_useful_line(own) or "the compiler gives no reason"
+        return (
+            f"{title} does not compile: {reason}; if the text is right, the disk may be full or "
+            "the driver broken, see `llmcl doctor`."
+        )
     number, message = int(found[1]), found[2].strip()
     lines = text.splitlines()
     around = range(max(1, number - 2), min(len(lines), number + 1) + 1)
@@ -161,9 +191,12 @@ class Kernel:
             with self._lock:
                 self._handle(self._queue, rounded, local_size, *values)
         except (TypeError, cl.Error, OverflowError, RuntimeError) as error:
+            if no_room(error):
+                raise driver_error(self.device.info.name, self.name, error) from error
             raise KernelError(
                 f"{self.name} could not be launched with global size {rounded} and local size "
-                f"{local_size} on {self.device.info.name}: {error}."
+                f"{local_size} on {self.device.info.name} ({error}); try a smaller local size, "
+                "and see `llmcl check`."
             ) from error
 
     def _check_grid(self, global_size, local_size):
@@ -288,10 +321,13 @@ class Program:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a compiler's chatter is not an error
             built = self._build(text, title, list(options))
-            return {
-                name: Kernel(cl.Kernel(built, name), parameters, self)
-                for name, parameters in signatures.items()
-            }
+            try:
+                return {
+                    name: Kernel(cl.Kernel(built, name), parameters, self)
+                    for name, parameters in signatures.items()
+                }
+            except cl.Error as error:
+                raise self._could_not_compile(title, error) from error
 
     def _build(self, text, title, options):
         try:
@@ -301,7 +337,12 @@ class Program:
             return cl.Program(self.device.context, text).build(options=flags, devices=handles)
         except cl.RuntimeError as error:
             raise KernelError(explain_build_log(title, text, str(error))) from error
-        except (cl.MemoryError, cl.LogicError) as error:
-            raise DeviceError(
-                f"{self.device.info.name} could not compile {title}: {error}."
-            ) from error
+        except cl.Error as error:
+            raise self._could_not_compile(title, error) from error
+
+    def _could_not_compile(self, title, error):
+        return DeviceError(
+            f"{self.device.info.name} could not compile {title} "
+            f"({first_useful_line(str(error))}); free some memory and disk space, and see "
+            "`llmcl doctor`."
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .data import Row, batch
-from .errors import TrainingError
+from .errors import DeviceError, TrainingError
 from .model import GPT
 from .optimizer import AdamW, Schedule
 
@@ -67,7 +67,8 @@ def train_steps(
 
     The device works on while the next step is prepared; it is waited for only at logged steps:
     number 1, every log_every-th and the last. Raises TrainingError there when a loss or gradient
-    was not finite; the weights are then those before that step.
+    was not finite; the weights are then those before that step. A DeviceError, when memory runs
+    out in a step, leaves weights and moments as they were before it as well.
     """
     start, tokens = time.perf_counter(), 0
     for step in range(first, schedule.steps + 1):
@@ -85,10 +86,14 @@ def train_steps(
 
 
 def _make_step(model, optimizer, ids, targets, rate):
-    with np.errstate(all="ignore"):  # what is not finite is found in the status
-        loss = model.loss(ids, targets)
-        model.backward()
-        return optimizer.step(loss, rate)
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is found in the status
+            loss = model.loss(ids, targets)
+            model.backward()
+            return optimizer.step(loss, rate)
+    except DeviceError:
+        model.forget()  # so that a smaller batch finds room in this process
+        raise
 
 
 def check_finite(model: GPT, status) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from .cache import Cache, usable
+from .cache import Cache, usable, writing
 
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
 _LINKERS = ("ld", "ld.lld", "ld.bfd", "ld.gold", "mold")
@@ -123,10 +123,11 @@ def _vendor_folder(cache: Cache) -> Path | None:
     if not missing:
         return None
     target = cache.part("vendors")
-    for old in target.iterdir():
-        old.unlink()
-    for name, library in {**known, **missing}.items():
-        (target / name).write_text(library + "\n", encoding="utf-8")
+    with writing(target):
+        for old in target.iterdir():
+            old.unlink()
+        for name, library in {**known, **missing}.items():
+            (target / name).write_text(library + "\n", encoding="utf-8")
     _added.extend(missing.values())
     return target
 
@@ -184,8 +185,9 @@ def prepare_linker(cache: Cache) -> None:
         return
     folder = cache.part("linker")
     script = folder / "ld"
-    script.write_text(_SCRIPT.format(command=shlex.join(linker)), encoding="utf-8")
-    script.chmod(0o700)
+    with writing(folder):
+        script.write_text(_SCRIPT.format(command=shlex.join(linker)), encoding="utf-8")
+        script.chmod(0o700)
     # The compiler looks here first, at every kernel, so this one stays set.
     old = os.environ.get("COMPILER_PATH")
     os.environ["COMPILER_PATH"] = f"{folder}{os.pathsep}{old}" if old else str(folder)

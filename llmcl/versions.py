@@ -180,6 +180,11 @@ class Block:
         }  # fmt: skip
         return tuple(f"-D{name}={value}" for name, value in own.items())
 
+    @property
+    def local_bytes(self) -> int:
+        """The most local memory that a kernel of kernels/matmul.cl takes."""
+        return 4 * self.depth * max(16 * self.vectors, self.rows * ((self.stack + 1) // 2))
+
     def grid(self, name: str, m: int, n: int) -> tuple[int, int]:
         """How many work-items of the kernel `name` a result of m x n needs."""
         columns, rows = 16 * self.vectors, self.rows * self.stack
@@ -193,16 +198,17 @@ class Block:
 
 # Twelve sums in registers of 8 numbers, and in registers of 16.
 BLOCKS = (Block(6, 1, 8), Block(6, 2, 8))
-# Oclgrind has 32 KiB of local memory, and refused a depth of 256 although 16 KiB are declared.
+# For a device of little local memory.
 SHALLOW = Block(6, 1, 8, depth=64)
 
 
 def choose_block(engine) -> Block:
     """The fastest of BLOCKS on the engine's device, from the cache or from a short trial."""
-    if engine.device.info.kind == "simulator":
-        return SHALLOW
-    if engine.exact:
-        return BLOCKS[0]  # speed is not what such an engine is for
+    # Half of it, because drivers keep some: Oclgrind has 32 KiB, and refused 24.
+    room = engine.device.info.local_mem_bytes // 2
+    fitting = [block for block in BLOCKS if block.local_bytes <= room] or [SHALLOW]
+    if engine.exact or len(fitting) == 1:
+        return fitting[0]  # speed is not what an exact engine is for
     from .cache import process_cache
 
     cache, key = process_cache(), f"block of {BLOCKS} on {engine.device.info.identity()[1:]}"

@@ -1,13 +1,17 @@
 """What every test shares: how Hypothesis looks for examples, and who runs what."""
 
+import pytest
 from hypothesis import settings
 
 # The same examples at every run; `pytest --hypothesis-profile=deep` looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
+# For a simulator, which is a thousand times slower than a device.
+settings.register_profile("few", deadline=None, derandomize=True, max_examples=1)
 settings.register_profile("deep", deadline=None, max_examples=500)
 settings.load_profile("repeatable")
 
 
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may be missing
 def pytest_xdist_make_scheduler(config, log):
     """With --dist loadfile, one worker has a file, but test_solutions.py is handed out by lesson.
 

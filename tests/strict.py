@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 START = """
+import launches  # notes the kernels for devices.py
 import numpy as np
 from llmcl.device import choose
 from llmcl.ops import Engine
@@ -53,7 +54,9 @@ def run_strict(code: str, folder: Path, *, uninitialized: bool = True) -> Strict
         "OCLGRIND_DATA_RACES": "1",
         "OCLGRIND_UNINITIALIZED": "1" if uninitialized else "0",
         "OCLGRIND_LOG": str(log),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
     }
     done = subprocess.run(
         [sys.executable, "-c", START + code],

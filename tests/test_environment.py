@@ -30,7 +30,8 @@ def parsed(lines) -> dict[str, Requirement]:
 def wanted() -> dict[str, Requirement]:
     project = pyproject()
     extras = project["optional-dependencies"]
-    lines = project["dependencies"] + extras["lab"] + extras["verify"] + extras["dev"]
+    lines = project["dependencies"] + extras["lab"] + extras["verify"] + extras["test"]
+    lines += extras["dev"]
     return parsed(line for line in lines if not line.startswith("llmcl["))
 
 

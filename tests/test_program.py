@@ -178,7 +178,8 @@ def test_the_first_error_is_found_in_any_compiler_s_log(maker):
 
 def test_a_log_without_a_line_is_passed_on_in_one_sentence():
     assert explain_build_log("k.cl", "", "\nout of registers\nmore") == (
-        "k.cl does not compile: out of registers"
+        "k.cl does not compile: out of registers; if the text is right, the disk may be full or "
+        "the driver broken, see `llmcl doctor`."
     )
     assert "the compiler gives no reason" in explain_build_log("k.cl", "", "")
 

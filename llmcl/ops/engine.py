@@ -10,7 +10,7 @@ import pyopencl.tools
 
 from ..errors import DeviceError, ShapeError
 from ..layout import layout
-from ..program import Program
+from ..program import Program, driver_error, no_room
 from ..reference.shapes import to_int32
 from ..tensor import FLOAT32, INT32, Tensor
 from ..versions import Block, choose_block, versions_for
@@ -105,7 +105,9 @@ class Engine:
                 self._kept.append(buffer)
                 return buffer
             return self._pool.allocate(count_bytes)
-        except cl.MemoryError as error:
+        except cl.Error as error:
+            if not no_room(error):
+                raise driver_error(self.name, "a new buffer", error) from error
             raise DeviceError(
                 f"{self.name} has no room for {count_bytes / 2**20:.1f} MiB more (it has "
                 f"{self.device.info.global_mem_bytes / 2**20:.0f} MiB in all); "
@@ -146,15 +148,22 @@ class Engine:
             tensor.host = np.array(host)  # the caller may change the array later
             self._upload_later(tensor.buffer, tensor.host)
         else:
-            cl.enqueue_copy(self.queue, tensor.buffer, host, is_blocking=True)
+            self._copy(tensor.buffer, host, is_blocking=True)
         return tensor
+
+    def _copy(self, target, source, **options):
+        """The event of a copy. A GPU tells here what went wrong in the launches before it."""
+        try:
+            return cl.enqueue_copy(self.queue, target, source, **options)
+        except cl.Error as error:
+            raise driver_error(self.name, "a copy", error) from error
 
     def _upload_later(self, buffer, host) -> None:
         """Puts an upload on the queue without waiting: the next batch must not stop the device.
 
         The event keeps `host` alive, and waits when it is dropped, so it is kept until it is done.
         """
-        self._uploads.append(cl.enqueue_copy(self.queue, buffer, host, is_blocking=False))
+        self._uploads.append(self._copy(buffer, host, is_blocking=False))
         done = cl.command_execution_status.COMPLETE
         while self._uploads and self._uploads[0].command_execution_status == done:
             self._uploads.popleft()
@@ -162,7 +171,7 @@ class Engine:
     def to_host(self, tensor: Tensor) -> np.ndarray:
         """A NumPy copy of a tensor; waits for all launches before it."""
         host = np.empty(tensor.shape, tensor.dtype)
-        cl.enqueue_copy(self.queue, host, tensor.buffer, is_blocking=True)
+        self._copy(host, tensor.buffer, is_blocking=True)
         return host
 
     def flat(self, shapes: dict[str, tuple[int, ...]]) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -178,7 +187,9 @@ class Engine:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         try:
             whole = cl.Buffer(self.device.context, flags, hostbuf=np.zeros(end, np.float32))
-        except cl.MemoryError as error:
+        except cl.Error as error:
+            if not no_room(error):
+                raise driver_error(self.name, "a new buffer", error) from error
             raise DeviceError(
                 f"{self.name} has no room for {4 * end / 2**20:.1f} MiB of parameters; "
                 "use a smaller model."
@@ -195,16 +206,14 @@ class Engine:
         """Copies host rows into a tensor, the first of them to `row`."""
         host = np.ascontiguousarray(array, dtype=tensor.dtype)
         start = self._span(tensor, host.shape, row)
-        cl.enqueue_copy(self.queue, tensor.buffer, host, dst_offset=start, is_blocking=True)
+        self._copy(tensor.buffer, host, dst_offset=start, is_blocking=True)
         if tensor.host is not None:
             tensor.host.reshape(-1)[start // 4 : start // 4 + host.size] = host.reshape(-1)
 
     def copy(self, target: Tensor, source: Tensor, row: int = 0) -> None:
         """Copies the rows of `source` into `target`, the first of them to `row`, on the device."""
         start = self._span(target, source.shape, row)
-        cl.enqueue_copy(
-            self.queue, target.buffer, source.buffer, dst_offset=start, byte_count=4 * source.size
-        )
+        self._copy(target.buffer, source.buffer, dst_offset=start, byte_count=4 * source.size)
 
     def _span(self, target, shape, row):
         width = target.shape[-1]
@@ -226,4 +235,7 @@ class Engine:
 
     def finish(self) -> None:
         """Waits until all launches are done."""
-        self.queue.finish()
+        try:
+            self.queue.finish()
+        except cl.Error as error:
+            raise driver_error(self.name, "the end of a launch", error) from error

@@ -8,10 +8,11 @@ from strict import needs_oclgrind, run_strict
 pytestmark = needs_oclgrind
 
 CASES = """
-import json
+import importlib, json
 from ops_helpers import RUNGS, VERSIONS
 from llmcl.check import Sizes, make_cases
 from llmcl.ops.linear import OPTIONS
+from llmcl.versions import SMALL
 from llmcl.reference import bounds
 import dataclasses
 
@@ -35,6 +36,12 @@ engine.groups = True
 for case in make_cases(np.random.default_rng(2), Sizes(B=1, T=67, H=1, d=4, V=5, F=3)):
     if case.name == "fused_attention" and len(case.args) == 2:
         found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
+# A sum in three parts, which a product takes by itself only where it is large.
+importlib.import_module("llmcl.ops.linear").choose_tile = lambda *_: (SMALL, 3)
+engine.product = "grouped"
+a, b = np.random.default_rng(3).normal(size=(2, 5, 67)).astype(np.float32)
+c = engine.to_host(engine.matmul(engine.from_host(a), engine.from_host(b.T)))
+found.append(("matmul_parts", bool(np.allclose(c, a @ b.T, atol=1e-4)), ""))
 counts = engine.to_host(engine.pair_counts(engine.from_host(np.zeros(40, np.int32)), 3))
 found.append(("one pair again and again", bool(counts[0, 0] == 39), ""))
 for name, items in (("roofline_copy", 11), ("roofline_copy_wide", 6)):
