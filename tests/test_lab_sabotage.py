@@ -13,6 +13,7 @@ from llmcl.lab.sabotage import faults, grade
 from llmcl.lab.sabotage.child import answer
 from llmcl.lab.sabotage.copies import NAME, load, write_copy
 from llmcl.lab.sabotage.faults import EXAMPLE, FAULTS, GROUPS
+from llmcl.lab.sabotage.places import places, why_not_named
 from llmcl.resources import kernels_dir
 
 ALL = {fault.name: fault for fault in (*FAULTS, EXAMPLE)}
@@ -44,14 +45,45 @@ def test_a_fault_is_found_by_its_probe_and_blames_no_other_group(name, tmp_path)
 @pytest.mark.parametrize("name", ALL)
 def test_a_fault_names_where_it_stands(name):
     fault = ALL[name]
-    last = fault.function.split(".")[-1]
     for file, right, wrong in fault.changes:
         root = PACKAGE if file.endswith(".py") else PACKAGE.parent
         text = (root / file).read_text(encoding="utf-8")
         assert text.count(right) >= 1 and text.replace(right, wrong) != text
-        before = text[: text.index(right) + len(right)]
-        assert f"{last}(" in before or "_group(" in before, fault.function
+    assert (fault.file.split("/")[-1], fault.function) in places(fault)
+    assert why_not_named(fault, {"file": fault.file, "function": fault.function}) == ""
     assert fault.why.endswith(".") and fault.group in GROUPS
+
+
+NAMED = [
+    ("gate", "gelu.cl", "gelu8"),  # what a CPU runs
+    ("gate", "sabotaged\\kernels\\gelu.cl", "gelu_forward_wide"),
+    ("three", "kernels/gelu.cl", "gelu8_slope"),
+    ("no_root", "global_norm_gpu.cl", "global_norm_status_group"),
+    ("short_cut", "layers.py", "Block.backward()"),
+    ("one_norm", "llmcl/layers.py", "Block"),
+    ("twice_m", "optimizer.py", "load_moments(self, m, v, steps)"),
+    ("padding", "data.py", "data.batch"),
+]
+NOT_NAMED = [
+    ("gate", "", "", "no note"),
+    ("gate", "gelu", "gelu_forward", "with its ending"),
+    ("gate", "ops/gelu.py", "gelu", "another file than gelu.py"),
+    ("gate", "gelu.cl", "gelu_backward", "another function than gelu_backward"),
+    ("short_cut", "layers.py", "Head.backward", "another function"),
+    ("short_cut", "layers.py", "backward", "has 7 functions backward; say whose"),
+    ("heads", "gguf_file.py", "write_gguf", "another function than write_gguf"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "function"), NAMED)
+def test_every_place_of_a_fault_counts_as_named(name, file, function):
+    assert why_not_named(ALL[name], {"file": file, "function": function}) == ""
+
+
+@pytest.mark.parametrize(("name", "file", "function", "reason"), NOT_NAMED)
+def test_another_place_does_not_and_the_reason_gives_nothing_away(name, file, function, reason):
+    said = why_not_named(ALL[name], {"file": file, "function": function})
+    assert reason in said and ALL[name].function not in said
 
 
 def test_a_number_chooses_one_fault_of_each_group_always_the_same():
@@ -155,7 +187,7 @@ def test_always(m):
 
 
 def test_never(m):
-    pass
+    print("seen")
 
 
 def test_exit(m):
@@ -163,11 +195,60 @@ def test_exit(m):
 """
 
 
-@pytest.mark.parametrize("tests", [ALWAYS_OR_NEVER, "def broken(:\n"])
-def test_a_test_that_always_or_never_fails_earns_nothing(by_hand, tests):
+@pytest.mark.parametrize(
+    ("tests", "reason"),
+    [
+        (ALWAYS_OR_NEVER, "test_always fails on the sound package too (line 5, assert False: Asse"),
+        ("def broken(:\n", "tests.py cannot be run: SyntaxError"),
+        ("", "tests.py has no test"),
+        ("import llmcl\n\n\ndef test_it(m):\n    pass\n", "llmcl is another package"),
+    ],
+)
+def test_a_test_that_always_or_never_fails_earns_nothing(by_hand, tests, reason):
     file = by_hand[1] / "tests.py"
     file.write_text(tests, encoding="utf-8")
-    assert not any(mark.caught for mark in sabotage.marks("4711", by_hand[1]))
+    result = sabotage.marks("4711", str(by_hand[1]))
+    assert not any(mark.caught for mark in result)
+    assert sabotage.table(result).count(reason) == 1  # once for all groups
+
+
+def test_what_tests_print_is_shown(by_hand, capsys):
+    (by_hand[1] / "tests.py").write_text(ALWAYS_OR_NEVER, encoding="utf-8")
+    sabotage.try_tests(by_hand[1])
+    printed = capsys.readouterr().out
+    assert "printed by the tests:\nseen\n" in printed
+    assert "✗ test_always: line 5, assert False: AssertionError\n" in printed
+    assert "✗ test_exit: line 13: SystemExit: 3" in printed
+
+
+def test_a_folder_is_not_graded_by_another_number(by_hand):
+    with pytest.raises(LlmclError, match="number 4711, and not of 4712"):
+        sabotage.marks("4712", by_hand[0])
+
+
+def test_a_copy_that_does_not_run_says_so(tmp_path):
+    folder = sabotage.prepare(4711, tmp_path / "mine")
+    (folder / NAME / "data.py").write_text("IGNORED = = 1", encoding="utf-8")
+    (folder / "tests.py").unlink()
+    told = sabotage.table(sabotage.marks(4711, folder))
+    assert "mended, data, forward, backward, update, file: LlmclError: the copy cannot be" in told
+
+
+def test_a_kernel_mended_in_one_of_its_versions_is_told(tmp_path):
+    fault = ALL["gate"]
+    number = next(str(n) for n in range(99) if fault in sabotage.faults_of(str(n)))
+    folder = sabotage.prepare(number, tmp_path / "mine")
+    (folder / "tests.py").unlink()
+    path, (_, right, wrong) = folder / NAME / fault.file, fault.changes[0]
+    before, _, after = path.read_text(encoding="utf-8").partition("float8 gelu8(")
+    for text, left in (
+        (before + "float8 gelu8(" + after.replace(wrong, right), "mended"),
+        (before.replace(wrong, right) + "float8 gelu8(" + after, "mended"),
+        (before.replace(wrong, right) + "float8 gelu8(" + after.replace(wrong, right), None),
+    ):
+        path.write_text(text, encoding="utf-8")
+        mark = next(m for m in sabotage.marks(number, folder) if m.fault == fault)
+        assert mark.mended if left is None else left in mark.remarks
 
 
 def test_the_teacher_s_commands(by_hand):

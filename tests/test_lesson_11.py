@@ -79,6 +79,16 @@ def test_the_kernel_that_keeps_rows_does_what_the_engine_s_copy_does(names, case
     np.testing.assert_array_equal(engine.to_host(target), lessons.find("11.5").want(*case)[0])
 
 
+def test_the_lines_shown_of_the_kernel_are_those_with_first_or_length(monkeypatch):
+    shown = []
+    monkeypatch.setattr("llmcl.lab.kernels.bundle_code", lambda text, language: shown.append(text))
+    lab.show_kernel("attention", "attention_scores")
+    lab.show_kernel("attention", "attention_scores", words=["first", "length"])
+    whole, few = (text.split("\n") for text in shown)
+    assert few == [line for line in whole if "first" in line or "length" in line]
+    assert len(few) == 6 and any("Q = length - first" in line for line in few)
+
+
 # ---- how a token is chosen ----
 
 

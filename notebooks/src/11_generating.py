@@ -51,7 +51,8 @@ lab.start("11")
 # there it ends. Who chooses, then?
 #
 # Let it go on from `The land`. No text of ours begins so, and the model hesitates. Here are the ten
-# largest logits of the shipped model, rounded. (We leave out the other 502 tokens, with 7 parts of 100 together.)
+# largest logits of the shipped model, rounded. (` he` begins ` heart`. We leave out the other 502 tokens, with 7
+# parts of 100 together.)
 
 # %%
 import numpy as np
@@ -71,7 +72,8 @@ for token, share in zip(tokens, plain):
 def draws(shares, seed, count=1000):
     """How often each token comes up when it is drawn by its share."""
     rng = np.random.default_rng(seed)
-    return np.bincount(rng.choice(len(shares), size=count, p=shares), minlength=len(shares))
+    drawn = rng.choice(len(shares), size=count, p=shares)  # the number i comes with share shares[i]
+    return np.bincount(drawn, minlength=len(shares))  # how often each number was drawn
 
 print("greedy:", tokens[logits.argmax()])
 print("drawn: ", dict(zip(tokens, draws(plain, seed=11).tolist())))
@@ -170,20 +172,20 @@ lab.explore(draw_temperature, [0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0], te
             "temperature", start=2.0)
 
 # %% [markdown] id="numpy-cold"
-# Cold makes it surer than it is, down to greedy. Hot makes the tokens alike, up to a throw of dice. The
-# order never changes.
+# Cold makes it surer, down to greedy. Hot takes from the first and gives to the last, up to a throw of dice.
+# The order never changes.
 
 # %% [markdown] id="top-k"
 # ## Top-k and top-p
 #
-# Heat helps the second and the third token, and the rubbish at the end, of which there is much. Could you
-# cut the end off? **Top-k** keeps the `k` likeliest and shares out anew.
+# Heat helps the second and the third token, and all the rubbish at the end. Could you cut the end off?
+# **Top-k** keeps the `k` likeliest and shares out anew.
 
 # %%
 def top_k(shares, k):
     """Only the k largest shares, made to sum to 1 again."""
     out = np.zeros_like(shares)
-    keep = np.argsort(-shares)[:k]
+    keep = np.argsort(-shares)[:k]  # argsort goes from small to large; the minus turns it round
     out[keep] = shares[keep]
     return out / out.sum()
 
@@ -294,7 +296,7 @@ print("✓ temperature, top-k, top-p: five settings as in llmcl")
 # %% [markdown] id="model"
 # ## Your model speaks
 #
-# Yours from lesson 10, or the shipped one.
+# Yours, or the shipped one.
 
 # %% tags=["varies"]
 from llmcl.engine import get_engine
@@ -304,7 +306,7 @@ model, tokenizer = lab.checkpoint("10", engine)
 
 # %%
 def last_logits(text):
-    """The logits (V,) of what comes after a text."""
+    """The logits (V,) of what comes after a text: of the first text here, the last place."""
     return engine.to_host(model.forward(np.array([tokenizer.encode(text)])))[0, -1]
 
 assert last_logits("The land").shape == (model.config.vocab_size,)
@@ -326,7 +328,7 @@ for text in ("The sun", "The land", "The"):
 print("✓ each list sums to 1, and the likeliest has far more than 1/V")
 
 # %% [markdown] id="model-tie"
-# Two sentences begin with `The`: one goes on with the sun, one with the heart (` he`). The shipped model gives
+# Two sentences begin with `The`: one goes on with the sun, one with the heart. The shipped model gives
 # both nearly the same share, so greedy hangs on the last digits, which another device may round differently.
 #
 # Now texts, from one beginning at four temperatures:
@@ -334,7 +336,7 @@ print("✓ each list sums to 1, and the likeliest has far more than 1/V")
 # %% tags=["varies"]
 from llmcl.generate import generate
 
-def text_at(temperature, seed, **more):
+def text_at(temperature, seed, **more):  # **more hands on whatever else is given by name
     ids = tokenizer.encode("The land")
     new = generate(model, ids, max_new_tokens=15, temperature=temperature, seed=seed,
                    stop_ids=[tokenizer.end_id], **more)
@@ -371,7 +373,7 @@ asked = tokenizer.encode(prompt_text("What warms the land and the sea?"))
 print(repr(tokenizer.decode(generate(model, asked, max_new_tokens=30))))
 
 # %% [markdown] id="stop-rules"
-# An answer, and then rubbish: what comes after an end token, the model never saw. Four **stop rules** are
+# An answer, then rubbish: what follows an end token, the model never saw. Four **stop rules** are
 # usual. Which of them did we lack?
 #
 # 1. The **end token**, the model's own word for "done" (lesson 10): `stop_ids=[tokenizer.end_id]`.
@@ -380,7 +382,7 @@ print(repr(tokenizer.decode(generate(model, asked, max_new_tokens=30))))
 # 4. The **context is full**: there is no row for the next position.
 
 # %%
-ended = generate(model, asked, max_new_tokens=30, stop_ids=[tokenizer.end_id])
+ended = generate(model, asked, max_new_tokens=30, stop_ids=[tokenizer.end_id])  # what we lacked
 assert ended[-1] == tokenizer.end_id and len(ended) < 30
 cut = generate(model, asked, max_new_tokens=2, stop_ids=[tokenizer.end_id])
 assert cut == ended[:2]
@@ -389,6 +391,9 @@ assert len(asked) + len(full) == model.config.context_length
 print("✓ end token, number of tokens, full context")
 
 # %% [markdown] id="stop-full"
+# So a full context cuts the text off, wherever it is. Could the oldest token make room? Some programs do that.
+# Here the cache (below) would be lost: positions are learned (lesson 03), and every token would move by one.
+#
 # And a prompt that is too long to begin with?
 
 # %%
@@ -400,10 +405,17 @@ except LlmclError as error:
     print(error)
 
 # %% [markdown] id="stop-text"
-# The stop text is harder than it looks. It comes in pieces, and pieces are shown as they come. After which
-# piece may ` Us` be printed? (`yield` hands out a value here, as `yield return` does in C#.)
+# The stop text is harder. It comes in pieces, and pieces are shown as they come. After which piece may ` Us` be
+# printed? (`yield` hands out a value here, as `yield return` does in C#.)
 
 # %%
+def held_back(text, stop):
+    """How many characters at the end of the text may be the beginning of the stop text."""
+    for n in range(len(stop), 0, -1):  # the longest first
+        if text.endswith(stop[:n]):
+            return n
+    return 0
+
 def shown(pieces, stop="User:"):
     """What a reader sees after each piece, if the beginning of a stop text is held back."""
     text = ""
@@ -412,9 +424,7 @@ def shown(pieces, stop="User:"):
         if stop in text:
             yield text.split(stop)[0].rstrip()
             return
-        # how long the end of the text is that may begin the stop text
-        held = next((n for n in range(len(stop), 0, -1) if text.endswith(stop[:n])), 0)
-        yield text[: len(text) - held].rstrip()
+        yield text[: len(text) - held_back(text, stop)].rstrip()
 
 print(list(shown(["The", " sun", " Us", "es", " fire.", "\nUs", "er", ": And", " I?"])))
 
@@ -477,8 +487,7 @@ shape = (1, config.context_length, 3 * config.d_model)
 print(config.n_layers, "caches of", shape, "floats:", f"{config.n_layers * np.prod(shape) * 4:,} bytes")
 
 # %% [markdown] id="cache-size"
-# One row for each place of the context. That is more than the shipped model's file. In large models with
-# long contexts it fills the memory.
+# One row for each place: more than the shipped model's file. In large models, it fills the memory.
 #
 # The row has three parts: query, key, value, as the product made them. One of the three is kept for
 # convenience, and nobody reads it again. Which one?
@@ -556,11 +565,12 @@ lab.view_items(run, start=(1, 0))
 #
 # Only the newest query is read. The old ones are kept since one copy of a whole row is simpler.
 #
-# No new kernel is needed. Lesson 04a kept `first` at 0. Now the rows from `first` to `length - 1` ask, and
-# all up to `length - 1` are asked. `T` is the number of rows in memory. What is `Q` for one new token?
+# No new kernel is needed: in lesson 04a's, `first` was 0. Now the rows from `first` to `length - 1` ask, and
+# all up to `length - 1` are asked. `T` rows are in memory. Only these lines matter. What is `Q` for one new
+# token?
 
 # %%
-lab.show_kernel("attention", "attention_scores")
+lab.show_kernel("attention", "attention_scores", words=["first", "length"])
 
 # %% [markdown] id="opencl-q"
 # `Q` is 1, and `line` is the head. In training, `first` is 0 and `length` is `T`.
@@ -670,9 +680,15 @@ print(f"✓ {pairs} texts: the same tokens with the cache and without")
 # %%
 line = "The sun warms the land and the sea.".split()
 
+def row_color(at, n, kept):
+    """Orange where a row is computed when n words are there, blue where it is kept."""
+    if at >= n:
+        return ""
+    is_new = n == 3 or at == n - 1  # the three words of the prompt come together
+    return "sky" if kept and not is_new else "orange"
+
 def draw_steps(axes, n):
-    new = [[at < n, (at == n - 1) if n > 3 else at < n] for at in range(8)]
-    colors = [["orange" if new[at][row] else "sky" if at < n else "" for at in range(8)] for row in (0, 1)]
+    colors = [[row_color(at, n, kept) for at in range(8)] for kept in (False, True)]
     lab.cells(axes, np.zeros((2, 8)), [line, line], colors, title=f"what comes after {n} words")
     axes.set_yticks([0, 1], ["without", "cache"])
 
@@ -691,8 +707,10 @@ lab.explore(draw_steps, range(3, 9), step_words, "words", start=6, height=1.9)
 def multiplications(config, first, length):
     """How many it takes to compute the places from `first` to `length` - 1."""
     rows, C = length - first, config.d_model
+    # a block: 3 C² for query, key and value, 1 C² for the output, 4 + 4 for feed-forward; then the head
     products = rows * (config.n_layers * 12 * C * C + config.vocab_size * C)
     met = sum(place + 1 for place in range(first, length))  # pairs of a query and a key
+    # each pair: C for its scores, C for the values
     return products + config.n_layers * 2 * C * met
 
 places = np.arange(1, 257)
@@ -704,13 +722,12 @@ fig, axes = lab.figure(
     "Two panels over the length of the text, 1 to 256. Left, multiplications for the next token: without a cache a "
     "straight rise to 80 million, with it a flat line near 0. Right, for the whole text: a curve up to 10,000 million, and a flat line.",
     columns=2)
-for panel, fold in zip(axes, (lambda x: x, np.cumsum)):
-    panel.plot(places, fold(step_without) / 1e6, label="without")
-    panel.plot(places, fold(step_cached) / 1e6, "--", label="cache")
-    panel.set(xlabel="tokens in the text")
+for name, step, style in (("without", step_without, "-"), ("cache", step_cached, "--")):
+    axes[0].plot(places, step / 1e6, style, label=name)
+    axes[1].plot(places, np.cumsum(step) / 1e6, style, label=name)  # all steps up to here
+for panel, title in zip(axes, ("for one more token", "for the whole text")):
+    panel.set(xlabel="tokens in the text", ylabel="million multiplications", title=title)
     panel.legend()
-axes[0].set(ylabel="million multiplications", title="for one more token")
-axes[1].set(title="for the whole text")
 lab.show(fig)
 
 # %%
@@ -837,8 +854,8 @@ assert np.abs(wrong[0] - want[0]).max() <= yardstick  # the first token is right
 # %% [markdown] id="think"
 # ## Does it think?
 #
-# It answers in sentences, so people ask. Ask it what it was never taught, and measure. The first five below are near to what it has learned, with something changed that
-# changes the truth.
+# It answers in sentences, so people ask. Ask it what it was never taught, and measure. The first five are near
+# to what it has learned, with something changed that changes the truth.
 
 # %%
 from llmcl.data import read_dialogues, read_sentences
@@ -861,6 +878,7 @@ def words(text):
 def nearest(question):
     """The learned dialogue whose question shares most words with this one."""
     mine = words(question)
+    # & are the words of both, | those of either: what they share, of all that there is
     return max(dialogues, key=lambda d: len(words(d.user) & mine) / len(words(d.user) | mine))
 
 assert all(nearest(d.user) == d for d in dialogues)
@@ -922,7 +940,7 @@ assert not set(new_sentences) & set(sentences) and np.mean(new) > 5 * np.mean(ol
 print("✓ the loss of new sentences is more than five times that of learned ones")
 
 # %% [markdown] id="think-picture"
-# The picture is of the shipped model, the same for everybody.
+# The picture shows the shipped model.
 
 # %%
 from llmcl.lab.models import SHIPPED

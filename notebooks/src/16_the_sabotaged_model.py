@@ -89,7 +89,7 @@ assert suspect[0] == healthy[0] and 0 < apart < 0.05
 print("✓ the first loss is the same to the last bit, and no later one differs by more than 5 percent")
 
 # %% [markdown] id="symptom"
-# That is all the **symptom** there is: what can be seen from outside. A different seed moves the curve more.
+# That is all the **symptom** there is: what can be seen from outside. Another seed moves the curve about as much.
 # Had you no sound copy beside it, you would call this a healthy run. **A loss that falls proves that
 # something learns. It does not prove that anything is right.**
 #
@@ -101,6 +101,9 @@ print("✓ the first loss is the same to the last bit, and no later one differs 
 # The road has stretches: data, forward, backward, update, file. Each hands something to the next, so each can
 # be compared at its end. The judge is the copy's own `reference` engine, in float64. First forward and
 # backward, on weights that are large enough for everything to matter.
+#
+# At the end of forward we compare the logits, and not the loss. Why? The loss is a mean of many numbers, and
+# a mean hides: a fault may change every logit, and the loss hardly at all.
 
 # %%
 import numpy as np
@@ -108,26 +111,27 @@ import numpy as np
 rng = np.random.default_rng(16)
 
 def gradients(m, engine, weights, ids, targets):
-    """The loss, and the gradient of every parameter, on an engine."""
+    """The logits, and the gradient of every parameter, on an engine."""
     model = m.model.GPT(m.config.Config(71, 64, d_model=36, n_heads=4, n_layers=2, d_ff=60), engine)
     model.load_weights(weights)
-    loss = float(engine.to_host(model.loss(ids, targets))[0])
+    logits = engine.to_host(model.forward(ids))
+    model.loss(ids, targets)
     model.backward()
-    return loss, {name: engine.to_host(g) for name, g in model.gradients.items()}
+    return logits, {name: engine.to_host(g) for name, g in model.gradients.items()}
 
 shapes = wrong.config.Config(71, 64, d_model=36, n_heads=4, n_layers=2, d_ff=60).parameter_shapes()
 weights = {name: rng.normal(0, 0.3, shape) for name, shape in shapes.items()}
 ids, targets = rng.integers(0, 71, (3, 11)), rng.integers(0, 71, (3, 11))
 
 # %%
-def same(got, want, share=1e-3):
+def same(got, want, share=1e-4):
     """Whether two arrays agree within a share of the largest number: far above rounding."""
     return np.abs(got - want).max() <= share * np.abs(want).max()
 
 device, judge = wrong.engine.get_engine(), wrong.reference.Engine()
-loss, grads = gradients(wrong, device, weights, ids, targets)
-want_loss, want_grads = gradients(wrong, judge, weights, ids, targets)
-print("forward: the losses agree: ", same(np.array(loss), np.array(want_loss)))
+logits, grads = gradients(wrong, device, weights, ids, targets)
+want_logits, want_grads = gradients(wrong, judge, weights, ids, targets)
+print("forward: the logits agree: ", same(logits, want_logits))
 print("backward: gradients that agree:", sum(same(grads[n], want_grads[n]) for n in grads), "of", len(grads))
 
 # %% [markdown] id="halved"
@@ -154,7 +158,8 @@ for size in (1.0, 1e-2, 1e-4, 1e-6):
 # would have passed. Why do small gradients matter? Once a model has learned most of a text, nearly all its
 # gradients are small.
 #
-# Something that is far smaller than 1 and not far smaller than 1e-4 is added to something. Where?
+# So there is something small that begins to count when the gradients are small, too. The update has one such
+# number: epsilon, 1e-8. Where does it stand?
 
 # %%
 text = (place / "example" / "sabotaged" / "kernels" / "adamw.cl").read_text(encoding="utf-8")
@@ -163,9 +168,12 @@ for number, line in enumerate(text.splitlines(), start=1):
         print(f"line {number}: {line.strip()}")
 
 # %% [markdown] id="found-line"
-# The comment at the top of the file has the formula, and the code below it says something else. Epsilon
-# slipped into the root. In there it is not 1e-8: the root of 1e-8 is 1e-4. (Lesson 06 had it the other way
-# round. In layer norm, epsilon belongs inside.)
+# Line 5, a comment, has the formula. The code says something else: epsilon slipped into the root. In there it
+# is not 1e-8: the root of 1e-8 is 1e-4. (In layer norm it is the other way round: there, lesson 06 found,
+# epsilon belongs inside.)
+#
+# Why three lines? A kernel may have versions: one weight for each work-item, or eight at a time (`_wide`, for
+# CPUs), or a file `…_gpu.cl`. You do not know which of them another device runs, so mend them all.
 #
 # ## First the test, then the cure
 #
@@ -190,9 +198,10 @@ def test_small_gradients_move_the_weights_as_far(m):
 sabotage.try_tests(place / "example")
 
 # %% [markdown] id="test-form"
-# It fails, and its message says what you have and what is wanted. (For one number, all the same: a weight of
-# 0 without decay moves by the rate, whatever the gradient is.) Such a small check that looks at one thing is
-# called a **probe**. Now mend the kernel, and only the kernel. What should the test say afterwards?
+# It fails, and its message says what you have and what is wanted. Why is -0.1 wanted? Without decay, the very
+# first step moves a weight by the rate, whatever the size of its gradient (lesson 09). Such a small check that
+# looks at one thing is called a **probe**. Now mend the kernel, and only the kernel. What should the test say
+# afterwards?
 
 # %%
 kernel = place / "example" / "sabotaged" / "kernels" / "adamw.cl"
@@ -243,15 +252,17 @@ def steps():
 
 # %%
 number = "2026"
-mine = sabotage.prepare(number, place / "mine")
+mine = sabotage.prepare(number, place / f"copy-{number}")
 m = sabotage.load(mine)
+device, judge = m.engine.get_engine(), m.reference.Engine()
 assert (mine / "sabotaged" / "kernels" / "adamw.cl").is_file()
-print("your copy lies in build/lesson-16/mine, in the folder sabotaged")
+print(f"your copy lies in build/lesson-16/{mine.name}, in the folder sabotaged")
 
 # %% [markdown] id="yours-how"
 # Open the folder in JupyterLab's file browser at the left, or in your editor. You change files there, and run
-# `m = sabotage.load(mine)` again, so that your changes count. Made a mess? Delete the folder
-# `build/lesson-16/mine`, and run the cell above again. To try another number, delete it too.
+# the cell above again: `m`, `device` and `judge` are then your copy as it stands on the disk. For experiments,
+# put cells of your own below this one; `gradients`, `same` and `one_step` from above work with it as well.
+# Made a mess? Delete the folder of your copy, and run the cell above.
 #
 # | there is one fault in each | where | a first question |
 # |---|---|---|
@@ -260,6 +271,9 @@ print("your copy lies in build/lesson-16/mine, in the folder sabotaged")
 # | backward | `kernels/`, `layers.py`, `model.py` | is the gradient the slope? |
 # | update | `kernels/`, `ops/`, `model.py`, `optimizer.py` | what does one step change, and by how much? |
 # | file | `gguf_file.py`, `chat_format.py` | does another reader find in the file what you put in? |
+#
+# Go down the table, and mend before you go on: behind a forward pass that is wrong, every gradient differs.
+# Two faults may stand in the same file.
 #
 # Sound for certain: `reference/`, the tokenizer, the configuration, and whatever chooses and runs devices.
 #
@@ -280,41 +294,45 @@ print("your copy lies in build/lesson-16/mine, in the folder sabotaged")
 #
 # <details><summary>forward</summary>
 #
-# One operation at a time, on random numbers: `device.gelu(...)` beside `judge.gelu(...)`. Batch, time, heads
-# and widths all different, and scores large enough that their scale matters. If every operation agrees, the
-# fault runs on both engines: which parameter can you change without changing the loss? (Lessons 03 to 06.)
+# One operation at a time, on random numbers: `device.gelu(device.from_host(x))` beside `judge.gelu(x)`.
+# `help(m.reference.linear)` says what an operation takes; `device.to_host(…)` brings a result back. Batch, time,
+# heads and widths all different, and numbers large enough that their scale matters. If every operation agrees,
+# the fault runs on both engines: which parameter can you change without changing the loss? (Lessons 03 to 06.)
 #
 # </details>
 #
 # <details><summary>backward</summary>
 #
-# Two kinds again. A kernel that is wrong differs from NumPy. A layer that is wrong differs from the slope:
-# central differences on `m.reference.Engine()`, layer by layer. And what happens if you call `backward`
-# twice? (Lessons 08a to 08c.)
+# Two kinds again. A kernel that is wrong differs from NumPy: compare `gradients` of both engines, and see in
+# which layer they part (lesson 08c). A layer that is wrong differs from the slope: central differences on
+# `judge`, layer by layer. And what happens if you call `backward` twice? (Lessons 08a to 08c.)
 #
 # </details>
 #
 # <details><summary>update</summary>
 #
-# Take the four parts one by one: the schedule from its first step to its last; the norm and the clip of a
-# gradient that you know; one AdamW step; what decays and what does not. And what is saved must come back.
-# (Lesson 09.)
+# Take the parts one by one: the schedule from its first step to its last; the norm and the clip of a
+# gradient that you know; one AdamW step; what decays and what does not. And what `moments` gives must come
+# back by `load_moments`. (Lesson 09.)
 #
 # </details>
 #
 # <details><summary>file</summary>
 #
-# Write a model with random weights in F32 with `m.gguf_file.write_gguf`, and open it with
-# `gguf.GGUFReader`. All sizes different, and a layer norm epsilon that is not the usual one. Then the
-# template: what does it make of one question, to the letter? (Lessons 12a and 12b.)
+# `m.gguf_file.write_gguf(path, config, weights, tokenizer, "F32")` with random weights, then
+# `gguf.GGUFReader(path)`. A tokenizer comes from `m.tokenizer.ByteBPE.train(["any text"], 260)`; the
+# configuration takes its `vocab_size`. All sizes different, and a `layer_norm_epsilon` that is not the usual one.
+# Then the template, `m.chat_format.chat_template()`: what does it make of one question, to the letter? (Lessons
+# 12a and 12b.)
 #
 # </details>
 
 # %% [markdown] id="notes"
 # ## Say it, and prove it
 #
-# For each fault: a note, a cure, and a test. A note says the file, the function, and in one or two sentences
-# what is wrong and what it does to the model. Here is what it would have been for the example.
+# For each fault: a note, a cure, and a test. A note says the file, the function in which the wrong line stands
+# (`Block.backward`, where several have the name), and in one or two sentences what is wrong and what it does to
+# the model. Here is what it would have been for the example.
 #
 # ```python
 # sabotage.note_finding(mine, "update", "adamw.cl", "adamw",
@@ -323,8 +341,8 @@ print("your copy lies in build/lesson-16/mine, in the folder sabotaged")
 # ```
 #
 # Your tests go into the file `tests.py` of your folder, one function `test_…(m)` for each fault.
-# A test must pass on a sound package: otherwise it proves nothing. Which sizes will you choose, so that no
-# swapped index can hide?
+# It asks `m` only, and must pass on a sound package: otherwise it proves nothing. What it prints is shown. Which
+# sizes will you choose, so that no swapped index can hide?
 
 # %% tags=["varies"]
 sabotage.try_tests(mine)
@@ -345,7 +363,8 @@ print("✓ your tests were run on your copy")
 # | mended | the part does what it should, on numbers that you do not see | the checker |
 # | caught | a test of yours passes on the sound package and fails on one with this fault alone | the checker |
 #
-# The checker runs your tests on seven packages, each in a process of its own. It takes a quarter of a minute.
+# The checker runs your tests on the sound package and on five with one fault each, all in processes of their
+# own. It takes about ten seconds.
 
 # %% tags=["varies"]
 result = sabotage.marks(number, mine)
@@ -356,9 +375,8 @@ assert len(result) == 5 and all(0 <= mark.points <= 3 for mark in result)
 print("✓ the checker looked for five faults")
 
 # %% [markdown] id="points-more"
-# Run the cell again whenever you like. Three of four points for a fault, and no idea which is missing? The
-# table says. A fault that is mended and not caught is the usual case: why is a test harder to write than a
-# cure?
+# Run the cell again whenever you like. Below the table stands why a point is missing. A fault that is mended
+# and not caught is the usual case: why is a test harder to write than a cure?
 #
 # <details><summary>For teachers</summary>
 #
@@ -367,6 +385,10 @@ print("✓ the checker looked for five faults")
 # points of a folder that was handed in, beside the student's reasons, which are yours to judge: one point
 # each, for a reason that says what the fault does to the model and not only what the line should have been.
 # 18 points and more are very good, 10 are a pass.
+#
+# Each student takes a number of their own, and hands in the folder `build/lesson-16/copy-NUMBER`. Plan two
+# sessions: one for finding and mending, one for the tests. Who is stuck at a stretch goes on with the next; only
+# backward waits for forward.
 #
 # A student who compared files has "named" and "mended" for nothing; the tests and the reasons remain. Five
 # minutes of talk about one of the tests tell more than any checker: ask what it would not have caught.

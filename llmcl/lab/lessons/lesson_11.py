@@ -144,6 +144,7 @@ __kernel void newest_mix(__global const float *cache,    // (T, 3C)
         ("j * 3 * C", "j * C", "How many numbers does a place have in the cache?"),
         ("c / d", "c % d", "Which head does channel c belong to?"),
         ("h * (first + 1)", "h * first", "How many shares does a head have, with its own?"),
+        ("int j = 0", "int j = 1", "Does the new place hear the first place of the text?"),
     ],
 )
 
@@ -181,6 +182,21 @@ __kernel void keep_rows(__global const float *qkv,   // (Q, width)
     ],
     mistakes=[
         ("(first + i) * width", "i * width", "Whose row is row 0 of the cache?"),
+        (
+            "c >= width || i >= Q",
+            "c >= width || first + i >= Q",
+            "Q counts the new rows. Is first + i one of them, or a row of the cache?",
+        ),
+        (
+            "c = get_global_id(0), i = get_global_id(1)",
+            "c = get_global_id(1), i = get_global_id(0)",
+            "Id 0 runs along a row, as in all lessons. Which of the two counts columns?",
+        ),
+        (
+            "(first + i) * width + c",
+            "first + i * width + c",
+            "What is multiplied by the width: i, or first as well?",
+        ),
         ("(first + i) * width", "first * width", "Where does the second of two new rows go?"),
         (
             "qkv[i * width",
@@ -226,6 +242,18 @@ EXERCISES = {
                 _quiet(_overflowing),
                 "What is exp(2000)? Which number is taken away first?",
             ),
+            (
+                _quiet(lambda z, t: np.exp(z - z.max() / t) / np.exp(z - z.max() / t).sum()),
+                "Is the whole difference to the largest divided, inside the exponential?",
+            ),
+            (
+                _quiet(lambda z, t: (z - z.max()) / t / ((z - z.max()) / t).sum()),
+                "Shares are above 0. Where is the exponential?",
+            ),
+            (
+                lambda z, t: np.exp((z - z.max()) / t) / np.exp(z - z.max()).sum(),
+                "Which exponentials are added up: those at this temperature?",
+            ),
         ],
     ),
     "11.3": Exercise(
@@ -241,6 +269,18 @@ EXERCISES = {
             (
                 _quiet(lambda s, p: _nucleus(s, p, stays=lambda r, b: b + r <= p)),
                 "The token that reaches p: does it stay? And what stays if p is tiny?",
+            ),
+            (
+                _quiet(lambda s, p: _nucleus(s, p, stays=lambda r, b: b + r < p)),
+                "np.cumsum counts each token itself. What is the sum of those before it?",
+            ),
+            (
+                _quiet(lambda s, p: _nucleus(s, p, stays=lambda r, b: r < p)),
+                "Is p compared with one share, or with the sum of those before?",
+            ),
+            (
+                _quiet(lambda s, p: _nucleus(s, p, stays=lambda r, b: b > p)),
+                "Which side of p is cut off?",
             ),
             (
                 lambda s, p: _nucleus(s, p, last=np.less_equal),
@@ -270,6 +310,7 @@ EXERCISES = {
             (np.array([1.0, 3.0, 3.0]), 0.0),
             (_LAND, 0.5),
             (np.array([1000.0, -1000.0]), 0.0),
+            (_LAND, 2.0),
         ],
         given=_tiny_instead,
         mistakes=[
@@ -284,6 +325,18 @@ EXERCISES = {
                 "Two logits are the largest. Which of the two does np.argmax take?",
             ),
             (
+                lambda z, t: z / z.max() if t == 0 else _tempered(z, t),
+                "What do shares sum to, and which tokens may be drawn when greedy is meant?",
+            ),
+            (
+                lambda z, t: np.argmax(z) if t == 0 else _tempered(z, t),
+                "That is which token it is. Which shares say so?",
+            ),
+            (
+                lambda z, t: _sharp(z) if t < 1 else _tempered(z, t),
+                "A temperature of 0.5 is not greedy. When is it?",
+            ),
+            (
                 lambda z, t: _sharp(z),
                 "Other temperatures than 0 are to stay as they were. Do they?",
             ),
@@ -296,6 +349,9 @@ EXERCISES = {
             (lambda: "CADEB", "A place hears itself, too. Is its key there in time?"),
             (lambda: "DCAEB", "Where do its key and value come from, before it is looked up?"),
             (lambda: "CDABE", "What is drawn from, before there are logits?"),
+            (lambda: "BCDAE", "What is drawn from, before there are logits?"),
+            (lambda: "CDAE", "Five lines belong. How does the next token come out of the logits?"),
+            (lambda: "CAEB", "Five lines belong. How will later places find this one's key?"),
             (lambda: "CDEAB", "Can logits come before attention?"),
             *(
                 (lambda order=order: order, _EXTRA)

@@ -12,7 +12,7 @@ from ...errors import LlmclError
 from ...resources import data_dir, kernels_dir
 from .faults import EXAMPLE, Fault, faults_of
 
-NAME = "sabotaged"
+NAME, MARK = "sabotaged", "number.txt"
 _loads = itertools.count(1)
 PACKAGE = Path(__file__).resolve().parents[2]
 # What a package under test offers as m.data, m.model, …
@@ -38,22 +38,29 @@ def prepare(number: str, folder: Path) -> Path:
     It holds the package `sabotaged`, which the student mends, and tests.py, which they fill.
     Raises LlmclError if the folder holds the copy of another number.
     """
-    mark = folder / "number.txt"
-    if mark.is_file():
-        if mark.read_text(encoding="utf-8") != str(number).strip():
+    folder, there = Path(folder), number_of(folder)
+    if there is not None:
+        if there != str(number).strip():
             raise LlmclError(
-                f"{folder.name} holds the copy of number {mark.read_text(encoding='utf-8')}; "
-                "choose that number again, or delete the folder to begin anew."
+                f"{folder.name} holds the copy of number {there}; choose that number again, or "
+                "delete the folder to begin anew."
             )
         return folder
     write_copy(folder, faults_of(number))
     (folder / "tests.py").write_text(TESTS, encoding="utf-8", newline="\n")
-    mark.write_text(str(number).strip(), encoding="utf-8")
+    (folder / MARK).write_text(str(number).strip(), encoding="utf-8")
     return folder
+
+
+def number_of(folder: Path) -> str | None:
+    """The number whose copy a folder holds, or None."""
+    mark = Path(folder) / MARK
+    return mark.read_text(encoding="utf-8").strip() if mark.is_file() else None
 
 
 def example(folder: Path, *, sound: bool = False) -> Path:
     """The folder of the lesson's example, made anew: a copy with one fault, or a sound one."""
+    folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     write_copy(folder, [] if sound else [EXAMPLE])
     return folder
@@ -83,7 +90,7 @@ def load(folder: Path) -> ModuleType:
     LlmclError for a copy that Python cannot import.
     """
     name = f"{NAME}_{next(_loads)}"
-    place = folder / NAME
+    place = Path(folder) / NAME
     sys.dont_write_bytecode, before = True, sys.dont_write_bytecode  # a stale .pyc would count
     try:
         spec = importlib.util.spec_from_file_location(

@@ -9,25 +9,31 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .copies import PACKAGE, write_copy
+from ...errors import LlmclError
+from .copies import NAME, PACKAGE, number_of, write_copy
 from .faults import Fault, faults_of
 from .notes import read_findings
+from .places import why_not_named
 
 SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The points for one fault: 1 each for named, mended and caught; the reason adds up to 1."""
+    """The points for one fault: 1 each for named, mended and caught; the reason adds up to 1.
+
+    remarks: what there is to say about one of the three, such as why a point is missing.
+    """
 
     fault: Fault
     named: bool
     mended: bool
     caught: bool
     why: str
+    remarks: dict[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -36,50 +42,87 @@ class Mark:
 
 
 def marks(number: str, folder: Path) -> list[Mark]:
-    """A Mark for each of the number's faults, from the student's copy, findings and tests."""
-    faults, found, tests = faults_of(number), read_findings(folder), folder / "tests.py"
-    probed = run(folder, probes=[fault.name for fault in faults])
-    mended = {fault.name: probed.get(fault.name) == "" for fault in faults}
-    caught = _caught(faults, tests) if tests.is_file() else {}
-    return [
-        Mark(
-            fault,
-            _named(fault, found.get(fault.group, {})),
-            mended[fault.name],
-            caught.get(fault.name, False),
-            found.get(fault.group, {}).get("why", ""),
+    """A Mark for each of the number's faults, from the student's copy, findings and tests.
+
+    Raises LlmclError if the folder holds the copy of another number.
+    """
+    folder = Path(folder)
+    if number_of(folder) not in (None, str(number).strip()):
+        raise LlmclError(
+            f"{folder.name} holds the copy of number {number_of(folder)}, and not of "
+            f"{str(number).strip()}; give the number that it was made with."
         )
-        for fault in faults
-    ]
+    faults, found = faults_of(number), read_findings(folder)
+    probed = run(folder, probes=[fault.name for fault in faults])
+    uncaught = _why_not_caught(faults, folder / "tests.py")
+    result = []
+    for fault in faults:
+        finding = found.get(fault.group, {})
+        missing = {
+            "named": why_not_named(fault, finding),
+            "mended": _why_not_mended(probed.get(fault.name)),
+            "caught": uncaught[fault.name],
+        }
+        points = {name: not reason for name, reason in missing.items()}
+        remarks = {name: reason for name, reason in missing.items() if reason}
+        if points["mended"] and (left := _left_over(fault, folder)):
+            remarks["mended"] = left
+        result.append(Mark(fault, **points, why=finding.get("why", ""), remarks=remarks))
+    return result
 
 
-def _named(fault: Fault, finding: dict[str, str]) -> bool:
-    """Whether the finding names the file and the function; `Block.backward` or `backward` do."""
-    files = {Path(file).name for file, _, _ in fault.changes}
-    said = finding.get("function", "").removesuffix("()").split(".")[-1]
-    return Path(finding.get("file", "")).name in files and said == fault.function.split(".")[-1]
+def _why_not_mended(said: str | None) -> str:
+    if said is None:
+        return "the copy could not be run, or did not end"
+    if said.startswith("AssertionError"):
+        return "it does not yet do what it should, on numbers that you do not see"
+    return said.split("\n")[0].rstrip(".")
 
 
-def _caught(faults: Sequence[Fault], tests: Path) -> dict[str, bool]:
-    """By fault: whether a test that the sound package passes fails on the one with this fault."""
+def _left_over(fault: Fault, folder: Path) -> str:
+    """Whether a mended kernel has a version, for another device, that is as wrong as before."""
+    for file, right, wrong in fault.changes:
+        path = folder / NAME / file
+        if file.endswith(".cl") and path.is_file() and wrong not in right:
+            if wrong in path.read_text(encoding="utf-8", errors="replace"):
+                return f"the old text still stands in {path.name}; another device may run that line"
+    return ""
+
+
+def _why_not_caught(faults: Sequence[Fault], tests: Path) -> dict[str, str]:
+    """By fault: an empty text if a test passes on the sound package and fails with this fault."""
     with tempfile.TemporaryDirectory() as place:
         sound = Path(place) / "sound"
         write_copy(sound, [])
-        passed = {name for name, error in run(sound, tests=tests).items() if not error}
-        caught = {}
+        said = run(sound, tests=tests) if tests.is_file() else {}
+        passed = {name for name, error in said.items() if not error}
+        useless = [f"{name} fails on the sound package too ({e})" for name, e in said.items() if e]
+        reason = "no test of yours passes on the sound package and fails with this fault alone"
+        if not said:
+            reason = "tests.py has no test, or did not end"
+        elif "tests.py" in said:
+            reason = f"tests.py cannot be run: {said['tests.py']}"
+        else:
+            if "llmcl" in tests.read_text(encoding="utf-8", errors="replace"):
+                reason += "; a test looks at m, and llmcl is another package"
+            reason = "; ".join([reason, *useless])
+        missing = {}
         for fault in faults:
             alone = Path(place) / fault.name
             write_copy(alone, [fault])
-            result = run(alone, tests=tests)
-            caught[fault.name] = any(result.get(name, "") for name in passed)
-    return caught
+            result = run(alone, tests=tests) if passed else {}
+            missing[fault.name] = "" if any(result.get(name, "") for name in passed) else reason
+    return missing
 
 
 def try_tests(folder: Path) -> None:
     """Runs the student's tests.py on the copy in the folder, and prints what each one says."""
-    said = run(folder, tests=folder / "tests.py")
+    folder = Path(folder)
+    said, printed = _answer(folder, tests=folder / "tests.py")
     if not said:
         print("tests.py has no test, or did not end: a test is a function test_…(m).")
+    if printed.strip():
+        print("printed by the tests:", printed.strip(), sep="\n")
     for name, error in said.items():
         print(f"✗ {name}: {error}" if error else f"✓ {name} passes")
 
@@ -89,6 +132,11 @@ def run(folder: Path, *, probes: Sequence[str] = (), tests: Path | None = None) 
 
     Where nothing can be run (no such file, an endless loop) the dictionary is empty.
     """
+    return _answer(folder, probes=probes, tests=tests)[0]
+
+
+def _answer(folder, *, probes=(), tests=None) -> tuple[dict[str, str], str]:
+    """(what each probe or test says, what they printed), from a process of its own."""
     request = {"folder": str(folder), "probes": list(probes), "tests": str(tests or "")}
     code = (
         f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); "
@@ -99,9 +147,10 @@ def run(folder: Path, *, probes: Sequence[str] = (), tests: Path | None = None) 
             [sys.executable, "-c", code], input=json.dumps(request), capture_output=True,
             text=True, encoding="utf-8", timeout=SECONDS, cwd=folder,
         )  # fmt: skip
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        said, printed = json.loads(done.stdout.strip().splitlines()[-1])
+        return said, printed
     except (subprocess.TimeoutExpired, ValueError, IndexError):
-        return {}
+        return {}, ""
 
 
 def table(result: Sequence[Mark], *, open_book: bool = False) -> str:
@@ -118,4 +167,14 @@ def table(result: Sequence[Mark], *, open_book: bool = False) -> str:
     lines.append(
         f"{points} of {most} points; the reasons, {len(result)} more, are for the teacher."
     )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_remarks(result)])
+
+
+def _remarks(result: Sequence[Mark]) -> list[str]:
+    """Each remark once, with the groups that it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for column in ("named", "mended", "caught"):
+        for mark in result:
+            if column in mark.remarks:
+                about.setdefault((column, mark.remarks[column]), []).append(mark.fault.group)
+    return [f"{column}, {', '.join(groups)}: {said}." for (column, said), groups in about.items()]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from ...errors import LlmclError
+from ...files import replacing
 from .faults import GROUPS
 
 FILE = "findings.json"
@@ -19,15 +20,16 @@ def note_finding(folder: Path, group: str, file: str, function: str, why: str) -
     found = read_findings(folder)
     found[group] = {"file": file.strip(), "function": function.strip(), "why": why.strip()}
     text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-    (folder / FILE).write_text(text, encoding="utf-8", newline="\n")
+    with replacing(Path(folder) / FILE, LlmclError) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
     print(f"{group}: noted, {len(found)} of {len(GROUPS)}.")
 
 
 def read_findings(folder: Path) -> dict[str, dict[str, str]]:
     """What is noted so far, by group; empty where nothing is, or nothing that can be read."""
     try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads((Path(folder) / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
     fields = ("file", "function", "why")
     return {
