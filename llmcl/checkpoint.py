@@ -2,16 +2,17 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from .config import Config
-from .errors import CheckpointError, LlmclError
-from .files import replacing
+from .errors import CheckpointError, LlmclError, shown
+from .files import parse_json, replacing
 from .tokenizer import tokenizer_from_dict
 from .tokenizer_base import Tokenizer
 
@@ -48,33 +49,44 @@ def save_checkpoint(path: str | os.PathLike, checkpoint: Checkpoint) -> None:
         "tokenizer": checkpoint.tokenizer.to_dict(),
         "state": checkpoint.state,
     }
+    # Not save_file: it writes to a file of another name, which a killed process leaves behind.
+    data = save(tensors, metadata={"llmcl": json.dumps(about)})
     with replacing(path, CheckpointError) as temporary:
-        try:
-            save_file(tensors, temporary, metadata={"llmcl": json.dumps(about)})
-        except SafetensorError as error:
-            raise OSError(None, str(error)) from error
+        temporary.write_bytes(data)
 
 
-def load_checkpoint(path: str | os.PathLike) -> Checkpoint:
-    """The checkpoint in a file; CheckpointError when it is missing, damaged, foreign or too new."""
+def load_checkpoint(path: str | os.PathLike, stages: Sequence[str] = ()) -> Checkpoint:
+    """The checkpoint in a file; CheckpointError when it is missing, damaged, foreign or too new.
+
+    With `stages`, those of a run, also when its state does not say where in them it stands.
+    """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise CheckpointError(f"{path} is no file; give the path of a .safetensors checkpoint.")
     try:
         with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("llmcl", "null"))
+            about = parse_json((file.metadata() or {}).get("llmcl", "null"))
             if not isinstance(about, dict) or about.get("format") != FORMAT:
                 raise CheckpointError(
                     f"{path} is a safetensors file, but no checkpoint of llmcl ({FORMAT!r}); "
                     "use one that `llmcl train` wrote."
                 )
             arrays = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    # AttributeError: a type, such as F8_E4M3, that NumPy lacks.
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{path} is damaged or no safetensors file ({error}); give another checkpoint."
         ) from error
+    except RecursionError:
+        raise CheckpointError(
+            f"{path} is damaged or no safetensors file (its description is too deeply nested); "
+            "give another checkpoint."
+        ) from None
     try:
-        return _build(about, arrays)
+        checkpoint = _build(about, arrays)
+        if stages:
+            _check_run(checkpoint.state, stages)
+        return checkpoint
     except (LlmclError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{path} does not fit together: {error} Give another checkpoint."
@@ -87,6 +99,11 @@ def _build(about: dict, arrays: dict[str, np.ndarray]) -> Checkpoint:
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
             f"its tokenizer has {tokenizer.vocab_size} tokens, its model {config.vocab_size}."
+        )
+    # A wrong number of blocks would ask for billions of names.
+    if config.n_layers > len(arrays):
+        raise CheckpointError(
+            f"it has {len(arrays)} tensors, too few for {config.n_layers} blocks."
         )
     shapes = config.parameter_shapes()
     groups: dict[str, dict[str, np.ndarray]] = {"weights": {}, "m": {}, "v": {}}
@@ -101,11 +118,35 @@ def _build(about: dict, arrays: dict[str, np.ndarray]) -> Checkpoint:
         missing = sorted(shapes.keys() - found)
         if missing and (found or group == "weights"):
             raise CheckpointError(f"{group} of {', '.join(missing)} is missing.")
-    if not isinstance(about["state"], dict):
-        raise CheckpointError(f"its state is {about['state']!r:.40}.")
+    _check_state(about["state"])
     return Checkpoint(
         config, groups["weights"], tokenizer, groups["m"], groups["v"], about["state"]
     )
+
+
+def _check_run(state: dict, stages: Sequence[str]) -> None:
+    """Raises CheckpointError for a state that a run of these stages cannot go on from."""
+    stage, results = state.get("stage"), state.get("results", {})
+    needed = {"stage", "step", "results"} | (set() if stage in results else {"curve", "seconds"})
+    finished = {"steps", "seconds", "loss", "curve", "recall"}
+    whole = all(isinstance(result, dict) and finished <= set(result) for result in results.values())
+    if stage not in stages or not needed <= set(state) or state["step"] < 0 or not whole:
+        raise CheckpointError(f"its state is {shown(state)}.")
+
+
+def _check_state(state: dict) -> None:
+    """Raises CheckpointError for a state that is no dictionary, or has a known entry of no use."""
+    if not isinstance(state, dict):
+        raise CheckpointError(f"its state is {shown(state)}.")
+    kinds = {"settings": dict, "results": dict, "data": dict, "stage": str, "step": int}
+    kinds |= {"curve": list, "seconds": (int, float)}
+    for name, kind in kinds.items():
+        if name in state and not isinstance(state[name], kind):
+            raise CheckpointError(f"its state is {shown({name: state[name]})}.")
+    for stage in ("pretrain", "tune"):
+        result = state.get("results", {}).get(stage, {"loss": 0})
+        if not isinstance(result, dict) or not isinstance(result.get("loss"), (int, float)):
+            raise CheckpointError(f"its state is {shown({stage: result})}.")
 
 
 def training_info(state: dict) -> dict:

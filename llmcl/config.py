@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from .errors import ConfigError
+from .errors import ConfigError, shown
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,11 @@ class Config:
             wanted = (int, float) if field.type is float else int
             if not isinstance(value, wanted) or isinstance(value, bool) or not 0 < value < 2**31:
                 kind = "number" if field.type is float else "whole number"
-                raise ConfigError(f"{field.name} is {value!r}; it must be a {kind} above zero.")
+                raise ConfigError(
+                    f"{field.name} is {shown(value)}; it must be a {kind} above zero."
+                )
         if self.d_model % self.n_heads:
-            fits = [h for h in range(1, self.d_model + 1) if self.d_model % h == 0 and h <= 16]
+            fits = [h for h in range(1, 17) if self.d_model % h == 0]
             raise ConfigError(
                 f"d_model {self.d_model} cannot be split into n_heads {self.n_heads} equal heads; "
                 f"choose n_heads from {fits}, or another d_model."
@@ -48,7 +50,7 @@ class Config:
         """A Config from to_dict()'s dictionary; ConfigError for unknown or missing fields."""
         names = [field.name for field in fields(cls)]
         if not isinstance(values, dict) or sorted(values) != sorted(names):
-            raise ConfigError(f"a configuration needs the fields {names}, and has {values!r}.")
+            raise ConfigError(f"a configuration needs the fields {names}, and has {shown(values)}.")
         return cls(**values)
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import DataError
+from .errors import DataError, shown
+from .files import open_file, parse_json
 from .tokenizer_base import Tokenizer
 
 IGNORED = -1
@@ -85,8 +86,8 @@ def read_folder(path: str | os.PathLike, least: int = 10_000) -> dict[str, list[
     characters in all, and for a file that is not UTF-8 or holds control characters.
     """
     folder = Path(path)
-    if not folder.is_dir():
-        what = "is a file; name the folder that it lies in" if folder.exists() else (
+    if not os.path.isdir(folder):
+        what = "is a file; name the folder that it lies in" if os.path.exists(folder) else (
             "does not exist; check the name and the folder"
         )  # fmt: skip
         raise DataError(f"{folder} {what}.")
@@ -130,12 +131,13 @@ def cut_documents(documents: Iterable[str], most: int = 4000) -> list[str]:
         raise DataError(f"pieces of {most} characters are not possible; choose 1 or more.")
     pieces = []
     for text in documents:
-        while len(text) > most:
-            places = (text.rfind(mark, 0, most + 1) for mark in ("\n\n", "\n", " "))
-            end = next((place for place in places if place > 0), most)
-            pieces.append(text[:end].rstrip())
-            text = text[end:].lstrip()
-        pieces.append(text)
+        start = 0
+        while len(text) - start > most:
+            places = (text.rfind(mark, start, start + most + 1) for mark in ("\n\n", "\n", " "))
+            end = next((place for place in places if place > start), start + most)
+            pieces.append(text[start:end].rstrip())
+            start = next((i for i in range(end, len(text)) if not text[i].isspace()), len(text))
+        pieces.append(text[start:])
     return [piece for piece in pieces if piece.strip()]
 
 
@@ -183,14 +185,15 @@ def _all_lines(path: Path) -> list[tuple[int, str]]:
 
 
 def _read_bytes(path: Path) -> bytes:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise DataError(f"{path} is a folder; name a file in it.")
     try:
-        return path.read_bytes()
+        with open_file(path) as file:
+            return file.read()
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; check the name and the folder.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _check_characters(text: str, where: str) -> None:
@@ -204,7 +207,7 @@ def _check_characters(text: str, where: str) -> None:
 
 def _dialogue(line: str, where: str) -> Dialogue:
     try:
-        values = json.loads(line, object_pairs_hook=_each_once)
+        values = parse_json(line)
     except RecursionError:
         raise DataError(f"{where}: too deeply nested; write {_EXAMPLE}.") from None
     except ValueError as error:
@@ -218,21 +221,13 @@ def _dialogue(line: str, where: str) -> Dialogue:
             raise DataError(f'{where}: the field "{name}" is missing; write {_EXAMPLE}.')
     for name, value in values.items():
         if name not in ("user", "assistant"):
-            raise DataError(f"{where}: {name!r} is a field too many; write {_EXAMPLE}.")
+            raise DataError(f"{where}: {shown(name)} is a field too many; write {_EXAMPLE}.")
         if not isinstance(value, str) or not value.strip():
-            raise DataError(f'{where}: the field "{name}" is {value!r:.40}; write a text into it.')
+            raise DataError(f'{where}: the field "{name}" is {shown(value)}; write a text into it.')
     texts = {name: re.sub("\r\n?", "\n", value).strip() for name, value in values.items()}
     for name, text in texts.items():
         _check_characters(text, f'{where}, field "{name}"')
     return Dialogue(**texts)
-
-
-def _each_once(pairs: list[tuple[str, object]]) -> dict:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the field {name!r:.40} stands twice")
-    return dict(pairs)
 
 
 # ---- asking back ----
@@ -258,13 +253,13 @@ def recall_prompts(
         if not word_ends:
             continue
         candidates = word_ends[1:] or word_ends
-        unique = [
+        unique = (
             end
             for end in candidates
             if end >= needed[i]
             and (not tokenizer or len(tokenizer.encode(sentence[:end])) >= needed_ids[i])
-        ]
-        end = unique[0] if unique else word_ends[-1]
+        )
+        end = next(unique, word_ends[-1])
         prompts.append((sentence[:end], sentence[end:]))
     return prompts
 

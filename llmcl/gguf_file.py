@@ -14,20 +14,20 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, LlamaFileType, size_label
+from gguf import GGMLQuantizationType, GGUFWriter, LlamaFileType, size_label
 from gguf.quants import dequantize, quantize
 
 from .chat_format import chat_template, write_modelfile
 from .config import Config
-from .errors import GgufError, LlmclError
-from .files import replacing
+from .errors import GgufError, LlmclError, shown
+from .files import open_file, replacing
+from .gguf_reader import ARCHITECTURE, Reader
 from .model import GPT
 from .reference import Engine
 from .tokenizer import NO_MERGE, Tokenizer, tokenizer_from_gguf
 
 __all__ = ["GgufModel", "answer", "chat_template", "read_gguf", "write_gguf", "write_modelfile"]
 
-ARCHITECTURE = "gpt2"
 FILE_TYPES = {
     "F32": LlamaFileType.ALL_F32,
     "F16": LlamaFileType.MOSTLY_F16,
@@ -177,7 +177,8 @@ def _is_transposed(name: str) -> bool:
 
 
 def _our_layout(name: str, data: np.ndarray, kind: GGMLQuantizationType) -> np.ndarray:
-    array = np.array(dequantize(data, kind), np.float32)
+    with np.errstate(all="ignore"):  # who reads a file refuses what is not finite
+        array = np.array(dequantize(data, kind), np.float32)
     return np.ascontiguousarray(array.T) if _is_transposed(name) else array
 
 
@@ -210,8 +211,8 @@ def _add(writer: GGUFWriter, key: str, value) -> None:
     too_large = isinstance(value, int) and not -(2**63) <= value < 2**63
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or value == "" or too_large:
         raise GgufError(
-            f"{key} is {value!r}; a GGUF file keeps texts, numbers, and lists of one kind of them, "
-            "none of them empty."
+            f"{key} is {shown(value)}; a GGUF file keeps texts, numbers, and lists of one kind of "
+            "them, none of them empty."
         )
     add = {str: writer.add_string, bool: writer.add_bool, float: writer.add_float64}
     if isinstance(value, list):
@@ -241,25 +242,6 @@ def _add_tokenizer(writer: GGUFWriter, tokenizer: Tokenizer) -> None:
 # ---- reading ----
 
 
-class _Reader(GGUFReader):
-    """gguf's reader, which believes the file's counts, made to stop where they cannot be true."""
-
-    parts_left = 2**19  # GPT-2's own 50,257 tokens need half of it; each takes memory
-
-    def _get(self, offset, dtype, count=1, override_order=None):
-        self.parts_left -= 1
-        end = int(offset) + int(count) * np.dtype(dtype).itemsize
-        if end > len(self.data) or self.parts_left < 0:
-            raise GgufError("it is cut short, or one of its counts is wrong")
-        return super()._get(offset, dtype, count, override_order)
-
-    def _push_field(self, field, skip_sum=False):
-        # A foreign file may have a vocabulary of millions; its first key says what it is.
-        if field.name == "general.architecture" and field.contents() != ARCHITECTURE:
-            raise GgufError(f"it is of architecture {field.contents()!r}, and not {ARCHITECTURE!r}")
-        return super()._push_field(field, skip_sum)
-
-
 def read_gguf(path: str | os.PathLike) -> GgufModel:
     """The model in a GGUF file of write_gguf's kind; Q8_0 and other types become float32.
 
@@ -267,10 +249,10 @@ def read_gguf(path: str | os.PathLike) -> GgufModel:
     than ours, or tensors that are missing, unknown, of a wrong shape or not finite.
     """
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             if file.read(4) != b"GGUF":
                 raise GgufError("it does not begin as a GGUF file does; give a .gguf file")
-        return _read(_Reader(path))
+        return _read(Reader(path))
     except OSError as error:
         raise GgufError(f"{path} cannot be read: {error.strerror or error}.") from error
     except LlmclError as error:
@@ -281,9 +263,7 @@ def read_gguf(path: str | os.PathLike) -> GgufModel:
         raise GgufError(f"{path} is damaged: {error}; export it again.") from error
 
 
-def _read(reader: GGUFReader) -> GgufModel:
-    if reader.byte_order != "I":
-        raise GgufError("it is written for machines of the other byte order")
+def _read(reader: Reader) -> GgufModel:
     keys = {name: item.contents() for name, item in reader.fields.items()}
     tokenizer = _read_tokenizer(keys)
     sizes = {
@@ -295,8 +275,9 @@ def _read(reader: GGUFReader) -> GgufModel:
         "layer_norm_epsilon": "attention.layer_norm_epsilon",
     }
     sizes = {ours: _need(keys, f"{ARCHITECTURE}.{theirs}") for ours, theirs in sizes.items()}
-    # The file has the nearest float32 to 1e-5; seven digits give back what was meant.
-    sizes["layer_norm_epsilon"] = float(f"{sizes['layer_norm_epsilon']:.7g}")
+    if isinstance(sizes["layer_norm_epsilon"], float):
+        # The file has the nearest float32 to 1e-5; seven digits give back what was meant.
+        sizes["layer_norm_epsilon"] = float(f"{sizes['layer_norm_epsilon']:.7g}")
     config = Config(vocab_size=tokenizer.vocab_size, **sizes)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     info = {name: keys[key] for name, key in GENERAL.items() if key in keys}
@@ -317,18 +298,18 @@ def _read_tokenizer(keys: dict) -> Tokenizer:
         _need(keys, f"tokenizer.ggml.{name}") for name in ("model", "tokens", "merges", "pre")
     )
     if model != "gpt2" or not isinstance(tokens, list) or not isinstance(merges, list):
-        raise GgufError(f"its tokenizer is {model!r}, and not byte-level BPE ('gpt2')")
+        raise GgufError(f"its tokenizer is {shown(model)}, and not byte-level BPE ('gpt2')")
     tokenizer = tokenizer_from_gguf(pre, tokens, merges)
     end_id = _need(keys, "tokenizer.ggml.eos_token_id")
     if end_id != tokenizer.end_id:
-        raise GgufError(f"its end token has id {end_id}, and {tokenizer.end_id} is expected")
+        raise GgufError(f"its end token has id {shown(end_id)}, and {tokenizer.end_id} is expected")
     return tokenizer
 
 
 def _read_weights(config: Config, tensors: dict) -> dict[str, np.ndarray]:
     # A wrong block count would ask for billions of names.
     if config.n_layers > len(tensors):
-        raise GgufError(f"it has {len(tensors)} tensors, too few for {config.n_layers} blocks")
+        raise GgufError(f"it has {len(tensors)} tensors, too few for {config.n_layers} blocks.")
     shapes = config.parameter_shapes()
     _check_names(tensors, shapes, config.n_layers)
     weights = {}
@@ -338,6 +319,9 @@ def _read_weights(config: Config, tensors: dict) -> dict[str, np.ndarray]:
         found = found if _is_transposed(name) else found[::-1]
         if found != shape:
             raise GgufError(f"{name} has shape {found}; its sizes need {shape}")
+        kind = tensor.tensor_type
+        if len(shape) == 1 and kind != GGMLQuantizationType.F32:
+            raise GgufError(f"{name} is kept in {kind.name}; llama.cpp needs every vector in F32")
         weights[name] = _our_layout(name, tensor.data, tensor.tensor_type)
         if not np.isfinite(weights[name]).all():
             raise GgufError(f"{name} has weights that are not finite")
@@ -348,10 +332,15 @@ def _read_check(keys: dict, config: Config) -> tuple[list[int], list[float]] | N
     if CHECK_IDS not in keys:
         return None
     ids, logits = keys[CHECK_IDS], _need(keys, CHECK_LOGITS)
-    fits = 0 < len(ids) <= config.context_length and len(logits) == config.vocab_size
+    fits = _is_list_of(int, ids) and _is_list_of(float, logits)
+    fits = fits and 0 < len(ids) <= config.context_length and len(logits) == config.vocab_size
     if not fits or min(ids) < 0 or max(ids) >= config.vocab_size or not np.isfinite(logits).all():
         raise GgufError(f"{CHECK_IDS} and {CHECK_LOGITS} do not fit the model")
     return ids, logits
+
+
+def _is_list_of(kind: type, values) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
 def _check_names(found: dict, wanted: dict, blocks: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import regex
 
 from . import reference
-from .errors import TokenizerError
+from .errors import TokenizerError, shown
 from .tokenizer_base import (
     BYTE_TOKENS,
     CONTROL,
@@ -81,10 +81,12 @@ class WordDictionary(Tokenizer):
         tokens = [*first, *(to_alphabet(utf8(word)) for word in words), END_TOKEN]
         for word in words:
             if WORD_SPLIT.findall(word) != [word]:
-                raise TokenizerError(f"{word!r} is not one word, and cannot be in a dictionary.")
+                raise TokenizerError(
+                    f"{shown(word)} is not one word, and cannot be in a dictionary."
+                )
         twice = [token for token, count in Counter(tokens).items() if count > 1]
         if twice:
-            raise TokenizerError(f"the token {twice[0]!r} stands in the dictionary twice.")
+            raise TokenizerError(f"the token {shown(twice[0])} stands in the dictionary twice.")
         types = [NORMAL if spell_unknown else UNKNOWN] * len(first)
         types += [NORMAL] * len(words) + [CONTROL]
         super().__init__(tokens, types, {UNKNOWN_TOKEN: b"<unk>", END_TOKEN: b""})
@@ -165,7 +167,7 @@ class ByteBPE(Tokenizer):
             token = left + right
             if left not in ids or right not in ids or token in ids or token == END_TOKEN:
                 raise TokenizerError(
-                    f"merge {len(self._merged)}, {merge!r}, does not join two earlier tokens "
+                    f"merge {len(self._merged)}, {shown(merge)}, does not join two earlier tokens "
                     "into a new one; the list of merges is damaged."
                 )
             self._merged[ids[left], ids[right]] = ids[token] = len(ids)
@@ -260,7 +262,7 @@ def tokenizer_from_gguf(pre: str, tokens: list[str], merges: list[str]) -> Token
         words = [from_alphabet(token).decode("utf-8", "replace") for token in tokens[256:-1]]
         tokenizer = WordDictionary(words, spell_unknown=True)
     else:
-        raise TokenizerError(f"the tokenizer {pre!r} is none of ours (gpt-2 or llama-bpe).")
+        raise TokenizerError(f"the tokenizer {shown(pre)} is none of ours (gpt-2 or llama-bpe).")
     if tokenizer.tokens != tokens or (tokenizer.merges or NO_MERGE) != merges:
         raise TokenizerError(
             f"the file's {len(tokens)} tokens are not the ones that its merges make, followed by "

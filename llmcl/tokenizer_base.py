@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from .errors import TokenizerError
-from .files import replacing
+from .errors import TokenizerError, shown
+from .files import open_file, parse_json, replacing
 
 END_TOKEN = "<|endoftext|>"
 FORMAT = "llmcl-tokenizer-1"
@@ -45,7 +45,7 @@ def from_alphabet(token: str) -> bytes:
     foreign = [char for char in token if char not in BYTE_OF_CHAR]
     if foreign:
         raise TokenizerError(
-            f"the token {token!r} holds {foreign[0]!r}, which is not in GPT-2's byte alphabet."
+            f"the token {shown(token)} holds {foreign[0]!r}, which is not in GPT-2's byte alphabet."
         )
     return bytes(BYTE_OF_CHAR[char] for char in token)
 
@@ -113,7 +113,9 @@ class Tokenizer:
         try:
             index = operator.index(token_id)
         except TypeError:
-            raise TokenizerError(f"a token id is a whole number, and not {token_id!r}.") from None
+            raise TokenizerError(
+                f"a token id is a whole number, and not {shown(token_id)}."
+            ) from None
         if not 0 <= index < len(self._bytes):
             raise TokenizerError(
                 f"token id {index} is outside the vocabulary of {self.vocab_size} tokens; "
@@ -143,19 +145,20 @@ class Tokenizer:
             raise TokenizerError(f"this is no tokenizer of ours; its format should be {FORMAT!r}.")
         if values.get("kind") != cls.kind:
             raise TokenizerError(
-                f"this is a tokenizer of kind {values.get('kind')!r}, and {cls.kind!r} is wanted."
+                f"this is a tokenizer of kind {shown(values.get('kind'))}, and {cls.kind!r} is "
+                "wanted."
             )
         wanted = {"format", "kind", "fingerprint", *cls.settings}
         if set(values) != wanted:
             raise TokenizerError(
                 f"a tokenizer of kind {cls.kind!r} has the fields {sorted(wanted)}, and this one "
-                f"has {sorted(values)}."
+                f"has {shown(sorted(values))}."
             )
         tokenizer = cls(**{name: values[name] for name in cls.settings})
         if tokenizer.fingerprint() != values["fingerprint"]:
             raise TokenizerError(
                 f"the tokenizer was changed after it was written: its fingerprint should be "
-                f"{values['fingerprint']!r} and is {tokenizer.fingerprint()!r}; make it anew."
+                f"{shown(values['fingerprint'])} and is {tokenizer.fingerprint()!r}; make it anew."
             )
         return tokenizer
 
@@ -198,9 +201,11 @@ class StreamDecoder:
 def read_json(path: Path, build: Callable[[object], Tokenizer]) -> Tokenizer:
     """What build() makes of a JSON file; raises TokenizerError, with the path, if that fails."""
     try:
-        return build(json.loads(path.read_text(encoding="utf-8")))
+        with open_file(path) as file:
+            text = file.read().decode("utf-8-sig")
+        return build(parse_json(text))
     except OSError as error:
-        raise TokenizerError(f"{path} cannot be read: {error.strerror}.") from error
+        raise TokenizerError(f"{path} cannot be read: {error.strerror or error}.") from error
     except TokenizerError as error:
         raise TokenizerError(f"{path}: {error}") from None
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
 """Reading texts, and the rows of inputs and targets that are made of them."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -161,7 +162,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = write(tmp_path, "a")
-    monkeypatch.setattr(type(path), "read_bytes", forbidden)
+    monkeypatch.setattr(os, "open", forbidden)
     with pytest.raises(DataError, match="cannot be read: Permission denied"):
         read_sentences(path)
 

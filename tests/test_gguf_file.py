@@ -380,7 +380,7 @@ CHANGED = {
     ),
     "whole numbers": (
         {"tensors": {"output_norm.bias": np.ones(32, np.int32)}},
-        "damaged",
+        "output_norm.bias is kept in I32; llama.cpp needs every vector in F32",
     ),
 }
 

@@ -1,6 +1,6 @@
-import dataclasses
-
 """Checks, exercises, questions and pictures of the notebooks."""
+
+import dataclasses
 
 import numpy as np
 import pytest

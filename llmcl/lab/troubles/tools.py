@@ -197,6 +197,11 @@ TROUBLES = (
         "Use the number in the message, or delete the folder if you do not need your work.",
     ),
     Trouble(
+        "… holds the copy of number …, and not of …; give the number that it was made with.",
+        "Points are counted for the faults of one number, and this folder was made for another.",
+        "Give the first number in the message; it also stands in the folder's number.txt.",
+    ),
+    Trouble(
         "the copy cannot be imported: …: …; look at the file that you changed last.",
         "Your change left Python text that cannot be read: a bracket, or an indentation. The "
         "error's kind and words stand before the semicolon.",
