@@ -88,7 +88,7 @@ def test_the_strict_device_is_heard(task):
     )
     line = judge(RIGHT.replace("    if (row >= m || col >= n) return;\n", ""), task).line
     assert "invalid read" in line and "line 7" in line
-    assert line.endswith("and do they leave?")
+    assert line.endswith("has every work-item one of its own?")
 
 
 def test_a_kernel_without_an_end_is_stopped(task, monkeypatch):

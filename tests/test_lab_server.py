@@ -31,7 +31,11 @@ def command():
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     make = ["make", "-n", "lab", f"ARGS=--no-browser --port {port} --ServerApp.port_retries=0"]
-    printed = subprocess.run(make, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    # Under `make test` the inner make would say where it is.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    printed = subprocess.run(
+        make, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", check=True
+    )
     # Before it stands what sets up the environment, if that is not done yet.
     line = printed.stdout.replace("\\\n", "")
     words = shlex.split(line[line.rindex(" -m jupyterlab") :])
