@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-devices train bench notebooks class lint clean
+.PHONY: help lab test test-devices train bench mutants notebooks class lint clean
 
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
@@ -46,6 +46,9 @@ test-devices: $(STAMP) ## run the kernels' suite on PoCL, Oclgrind and Intel's r
 	@if ! $(HAS_LINKER); then .venv-devices/bin/python -m pip install -qq \
 		--disable-pip-version-check -e '.[linker]'; fi
 	@.venv-devices/bin/python tests/devices.py $(ARGS)
+
+mutants: $(STAMP) ## change each kernel wrongly and see that a test notices (hours; ARGS="FILE …")
+	@$(PY) tests/mutants.py $(ARGS)
 
 notebooks: $(STAMP) ## build and run the notebooks from notebooks/src
 	@$(PY) notebooks/build.py

@@ -976,5 +976,5 @@ lab.quiz("13.q5")
 lab.summary("13")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 15, *Your own text*: a larger model, on a text of yours. If one machine is too small for you, lesson
-# 14 is another elective: the same training on several.
+# **Next:** lesson 15, *Your own text*: a larger model, on a text of yours. Lesson 14, the same training on several
+# machines, is not written yet.

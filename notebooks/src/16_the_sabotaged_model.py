@@ -256,7 +256,7 @@ mine = sabotage.prepare(number, place / f"copy-{number}")
 m = sabotage.load(mine)
 device, judge = m.engine.get_engine(), m.reference.Engine()
 assert (mine / "sabotaged" / "kernels" / "adamw.cl").is_file()
-print(f"your copy lies in build/lesson-16/{mine.name}, in the folder sabotaged")
+print(f"your copy is the folder {mine.name}/sabotaged, in this lesson's folder (named at the top)")
 
 # %% [markdown] id="yours-how"
 # Open the folder in JupyterLab's file browser at the left, or in your editor. You change files there, and run
