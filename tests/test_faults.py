@@ -219,6 +219,12 @@ def test_folder_that_goes_away(tmp_path):
     assert "cannot write" in refusal(process) and not out.exists()
 
 
+def test_a_link_to_a_folder_that_is_not_there_yet(tmp_path, good):
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    finish(start(tmp_path / "link", **QUICK))
+    assert results(tmp_path / "out") == good.results
+
+
 # ---- a crowd ----
 
 

@@ -152,6 +152,13 @@ def test_an_unknown_exercise_or_lesson_is_named(lesson):
         exercises.exercise("00.9")
 
 
+def test_a_number_of_another_kind_is_told():
+    with pytest.raises(LlmclError, match="'01a.3' is a kernel to write, and a function to write"):
+        exercises.exercise("01a.3")
+    with pytest.raises(LlmclError, match="'00.1' is a function to write, and a question is wanted"):
+        questions.quiz("00.1")
+
+
 def test_an_unknown_lesson_is_named():
     with pytest.raises(LlmclError, match="no lesson '77'"):
         lessons.find("77.1")

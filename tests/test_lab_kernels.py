@@ -91,6 +91,31 @@ def test_the_strict_device_is_heard(task):
     assert line.endswith("has every work-item one of its own?")
 
 
+@needs_oclgrind
+def test_a_barrier_behind_an_early_return_is_explained(task):
+    text = RIGHT.replace("float sum = 0.0f;", "float sum = 0.0f; barrier(CLK_LOCAL_MEM_FENCE);")
+    line = judge(text, task).line
+    assert "a barrier that not all reach" in line and "line 7" in line
+    assert line.endswith("Does every work-item of the group come to each barrier?")
+
+
+def test_a_write_past_the_end_is_found_without_a_strict_device_too(task, monkeypatch):
+    monkeypatch.setattr(strict, "available", lambda: False)
+    assert judge(RIGHT, task).line == "✓ matmul_naive: 2 cases agree"
+    text = RIGHT.replace("= sum;", "= sum;\n    if (row + col == 0) c[m * n + 2] = 7.0f;")
+    m, n = len(task.cases[0][0]), task.cases[0][1].shape[1]
+    said = f"it writes element {m * n + 2} of a tensor of {m * n} elements"
+    assert judge(text, task).line == f"✗ matmul_naive: {said}"
+
+
+def test_a_kernel_that_ends_its_process_leaves_the_lesson_alive(task, monkeypatch):
+    monkeypatch.setattr(strict, "available", lambda: False)  # the usual device stops nobody
+    text = RIGHT.replace("c[row * n + col] = sum", "c[row * n + col + (1 << 28)] = sum")
+    outcome = judge(text, task)
+    assert outcome.state == "wrong"
+    assert "ended early" in outcome.line or "you have" in outcome.line
+
+
 def test_a_kernel_without_an_end_is_stopped(task, monkeypatch):
     monkeypatch.setattr(strict, "SECONDS", 6)
     text = RIGHT.replace("++p) sum", "p += 0) sum")
@@ -128,7 +153,7 @@ def test_a_change_must_fit_one_place_of_the_kernel(task):
         lessons.changed(task, "no such text", "")
     with pytest.raises(LlmclError, match="2 times"):
         lessons.changed(task, "get_global_id", "")
-    with pytest.raises(LlmclError, match="is no broken kernel"):
+    with pytest.raises(LlmclError, match="is a function to write, and a broken kernel is wanted"):
         broken.run_broken("00.1")
 
 

@@ -3,7 +3,6 @@
 import difflib
 
 from ..check import compare
-from ..errors import LlmclError
 from . import lessons, strict
 from .display import bundle_code
 from .kernels import kernel_lines, numbered
@@ -17,7 +16,7 @@ def run_broken(number: str) -> None:
     The kernel runs on Oclgrind, in a process of its own, with a buffer for each tensor. Raises
     LlmclError for a number that does not exist.
     """
-    broken = _find(number)
+    broken = lessons.find(number, lessons.Broken)
     show_change(broken)
     verdict = strict.need(strict.run_texts(number, [broken.text], tries=True)[0])
     # What lies past the end differs from run to run, so its digits are not printed.
@@ -37,7 +36,7 @@ def run_broken(number: str) -> None:
 
 def show_broken(number: str) -> None:
     """Displays a broken kernel, with the line numbers of its text."""
-    broken = _find(number)
+    broken = lessons.find(number, lessons.Broken)
     lines, first = kernel_lines(broken.text, broken.task.name, "the broken text")
     bundle_code(numbered(lines, first), "c")
 
@@ -60,7 +59,7 @@ def device_answer(number: str, engine) -> None:
 
     Every tensor has room behind it, so a write past its end does no harm here.
     """
-    broken = _find(number)
+    broken = lessons.find(number, lessons.Broken)
     if getattr(engine, "device", None) is None:
         print("NumPy computes here, and no OpenCL device; so nothing was launched")
         return
@@ -76,10 +75,3 @@ def device_answer(number: str, engine) -> None:
         outcome = compare(broken.task.launch(roomy, kernel, *case), *broken.task.want(*case))
         words = "the same numbers as NumPy" if outcome.ok else "other numbers than NumPy"
         print(f"{engine.name}, {label}: {words}")
-
-
-def _find(number: str) -> lessons.Broken:
-    found = lessons.find(number)
-    if not isinstance(found, lessons.Broken):
-        raise LlmclError(f"{number!r} is no broken kernel.")
-    return found

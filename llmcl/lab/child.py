@@ -21,19 +21,30 @@ from . import lessons
 def answers(request: dict) -> list[dict]:
     """The fields of strict.Verdict for each text, with the simulator's log."""
     asked = lessons.find(request["number"])
-    task = asked.task if isinstance(asked, lessons.Broken) else asked
-    cases = [case for _, case in asked.tries] if request["tries"] else task.cases
+    if isinstance(asked, lessons.Broken):
+        task, tries = asked.task, [case for _, case in asked.tries]
+    else:
+        task, tries = lessons.find(request["number"], lessons.KernelTask), []
+    cases = tries if request["tries"] else task.cases
     return [answer(task, text, cases) | {"log": log()} for text in request["texts"]]
 
 
 def answer(task: lessons.KernelTask, text: str, cases: list[tuple]) -> dict:
     """What came of one text on all cases."""
     engine = get_engine(exact=True)  # a new context, so a new log
+    from .guarded import Guarded  # only here: get_engine explains a pyopencl that is missing
+
+    if engine.device.info.kind != "simulator":
+        engine = Guarded(engine.device, exact=True)
+    results, said = [], []
     try:
-        results = [launch(engine, task, text, case) for case in cases]
+        for case in cases:
+            got = launch(engine, task, text, case)
+            past = engine.past_the_end() if isinstance(engine, Guarded) else ""
+            results.append(got)
+            said.append(past or difference(got, *task.want(*case)))
     except LlmclError as error:
         return {"error": str(error)}
-    said = [difference(got, *task.want(*case)) for got, case in zip(results, cases, strict=True)]
     digest = hashlib.sha256(b"".join(np.asarray(got).tobytes() for got in results)).hexdigest()
     return {"cases": said, "digest": digest}
 

@@ -25,7 +25,7 @@ def exercise(number: str) -> Callable:
     It returns the function if it is right, and the reference if it is missing or wrong, so the
     cells below can rely on it. With LLMCL_GRADE=1, missing and wrong raise LlmclError.
     """
-    task = lessons.find(number)
+    task = lessons.find(number, lessons.Exercise)
 
     def decorate(function: Callable) -> Callable:
         right = settle(number, judge(function, task))

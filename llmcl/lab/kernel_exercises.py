@@ -24,7 +24,7 @@ def kernel_exercise(number: str, text: str) -> str:
     cells below can rely on it. It runs on Oclgrind where there is one. With LLMCL_GRADE=1, missing
     and wrong raise LlmclError.
     """
-    task = lessons.find(number)
+    task = lessons.find(number, lessons.KernelTask)
     right = settle(number, judge_kernel(number, text, task))
     return text if right else task.text
 
@@ -38,7 +38,7 @@ def judge_kernel(number: str, text: str, task: lessons.KernelTask) -> Outcome:
     verdict = strict.run_texts(number, [text])[0]
     if verdict.error:
         return Outcome("wrong", f"✗ {task.name}: {verdict.error}")
-    faults = [*verdict.findings, *filter(None, verdict.cases)]
+    faults: list = [*verdict.findings, *filter(None, verdict.cases)]
     if faults:
         usual = _QUESTIONS[faults[0].kind] if verdict.findings else ""
         question = _likely_mistake(number, verdict, task) or usual
@@ -61,8 +61,9 @@ def _likely_mistake(number: str, verdict: strict.Verdict, task: lessons.KernelTa
 
 def _is_given(text: str, task: lessons.KernelTask) -> bool:
     """Whether the text is still the one that is to be mended, but for spaces and comments."""
-    given = task.given and lessons.changed(task, *task.given)
-    return bool(given) and _words(text) == _words(given)
+    if task.given is None:
+        return False
+    return _words(text) == _words(lessons.changed(task, *task.given))
 
 
 def _words(text: str) -> str:

@@ -19,7 +19,7 @@ def quiz(number: str, answer: str = "") -> None:
     The answer may also be typed, as in quiz("00.q1", "B"). Raises LlmclError for a letter that
     the question does not have.
     """
-    question = lessons.find(number)
+    question = lessons.find(number, lessons.Question)
     if answer:
         print(reply(number, question, answer))
         return
@@ -40,8 +40,10 @@ def reply(number: str, question: lessons.Question, answer: str) -> str:
 
 
 def _buttons(number: str, question: lessons.Question):
-    from ipywidgets import HTML, ToggleButtons, VBox
-
+    try:
+        from ipywidgets import HTML, ToggleButtons, VBox
+    except ImportError:  # the answer is typed then
+        return None
     label = HTML(f"question {number}")
     buttons = ToggleButtons(options=list(question.replies), value=None)
     buttons.style.button_width = "4em"

@@ -2,8 +2,8 @@
 
 Oclgrind is the strict device: it notes an access past the end, a race, a number that nobody wrote.
 Its switches are read when a context is made, and a kernel without an end must not stop the lesson,
-so the kernel runs in a child process. Where Oclgrind has no wheel, the usual device takes its place
-and finds nothing.
+so the kernel runs in a child process. Where Oclgrind has no wheel, the usual device takes its
+place, and only a write a little past the end is found.
 """
 
 import json
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,6 +34,9 @@ _KINDS = {
     "Work-group divergence": "a barrier that not all reach",
 }
 
+# After these a kernel goes on with a number that is not its own.
+_STRANGE = ("invalid read", "a number that nobody wrote")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -52,22 +56,21 @@ class Finding:
 class Verdict:
     """What came of a kernel: why it does not compile or run, or how each case went.
 
-    cases: "" for a right result, else where it differs; digest: a sum of all results. strict:
-    whether a strict device looked.
+    cases: "" for a right result, else where it differs; digest: a sum of all results. findings: in
+    the order of the lines; certain: those up to the first read of a number that is not its own,
+    for what such a number leads to differs from run to run. strict: whether a strict device looked.
     """
 
     error: str = ""
     cases: list[str] = field(default_factory=list)
     digest: str = ""
     findings: list[Finding] = field(default_factory=list)
+    certain: list[Finding] = field(default_factory=list)
     strict: bool = False
 
     def same_as(self, other: "Verdict") -> bool:
-        """Whether two kernels did the same: the same findings, or without any the same results.
-
-        What a kernel makes of a number that is not its own differs from run to run.
-        """
-        found = [{(f.kind, f.item) for f in verdict.findings} for verdict in (self, other)]
+        """Whether two kernels did the same: the same findings, or without any the same results."""
+        found = [{(f.kind, f.item) for f in verdict.certain} for verdict in (self, other)]
         same = found[0] == found[1] if any(found) else self.digest == other.digest
         return same and not other.error
 
@@ -118,20 +121,33 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def _verdict(fields: dict) -> Verdict:
-    log = fields.pop("log")
-    return Verdict(**fields, findings=read_log(log), strict=available())
+    found = list(_as_logged(fields.pop("log")))
+    strange = next((n for n, f in enumerate(found, 1) if f.kind in _STRANGE), len(found))
+    certain = _by_line(found[:strange])
+    return Verdict(**fields, findings=_by_line(found), certain=certain, strict=available())
 
 
 def read_log(text: str) -> list[Finding]:
     """The findings in an Oclgrind log, one for each kind and line, in the order of the lines."""
-    found: dict[tuple, list[str]] = {}
+    return _by_line(_as_logged(text))
+
+
+def _as_logged(text: str) -> Iterator[Finding]:
+    """Every finding of a log as it came."""
     for part in re.split(r"\n(?=\S)", text):
         kind = next((told for start, told in _KINDS.items() if part.startswith(start)), None)
         line = _LINE.search(part)
         if kind and line:
             item = _ENTITY.search(part)
-            place = (int(line[1]), kind, line[2].strip())
-            found.setdefault(place, []).append(item[1] if item else "?")
+            yield Finding(kind, int(line[1]), line[2].strip(), item[1] if item else "?")
+
+
+def _by_line(all_found: Iterable[Finding]) -> list[Finding]:
+    """One finding for each kind and line, with its first work-item, in the order of the lines."""
+    found: dict[tuple, list[str]] = {}
+    for finding in all_found:
+        place = (finding.line, finding.kind, finding.source)
+        found.setdefault(place, []).append(finding.item)
     findings = [
         Finding(kind, line, source, min(items, key=_number))
         for (line, kind, source), items in sorted(found.items())

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TypeVar
 
 import numpy as np
 
 from ...errors import LlmclError
 from ...resources import kernels_dir
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,27 @@ def of(number: str) -> Lesson:
     return Lesson(module.EXERCISES, module.QUESTIONS, getattr(module, "BROKEN", {}))
 
 
-def find(number: str) -> Exercise | KernelTask | Question | Broken:
-    """What has this number: "00.1", "00.q2", "01a.no_guard"; raises LlmclError."""
+def find(number: str, kind: type[T] = object) -> T:  # type: ignore[assignment]
+    """What has this number: "00.1", "00.q2", "01a.no_guard".
+
+    kind: what it must be. Raises LlmclError for an unknown number, and for another kind.
+    """
     lesson = of(number.split(".")[0])
     known = lesson.exercises | lesson.questions | lesson.broken
     if number not in known:
         raise LlmclError(f"there is no {number!r} here; this lesson has {', '.join(known)}.")
-    return known[number]
+    found = known[number]
+    if not isinstance(found, kind):
+        raise LlmclError(
+            f"{number!r} is {_KINDS[type(found)]}, and {_KINDS[kind]} is wanted here; look at the "
+            "number in the lesson's text."
+        )
+    return found
+
+
+_KINDS = {
+    Exercise: "a function to write",
+    KernelTask: "a kernel to write",
+    Question: "a question",
+    Broken: "a broken kernel",
+}

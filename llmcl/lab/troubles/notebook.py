@@ -170,9 +170,10 @@ TROUBLES = (
         "`export LLMCL_LAB=$HOME/llmcl-lab` before you start Jupyter.",
     ),
     Trouble(
-        "… is no broken kernel.",
-        "`lab.run_broken` takes the number of a kernel that a lesson broke on purpose, such as "
-        "01a.no_guard.",
+        "… is …, and … is wanted here; look at the number in the lesson's text.",
+        "The number is there, and belongs to something else: `lab.quiz` takes a question (00.q1), "
+        "`lab.exercise` a function to write (00.1), `lab.kernel_exercise` a kernel, and "
+        "`lab.run_broken` a kernel that a lesson broke on purpose (01a.no_guard).",
         "Copy the number from the lesson.",
     ),
     Trouble(
