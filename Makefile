@@ -3,12 +3,16 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-devices train bench mutants notebooks class lint clean
+.PHONY: help lab test test-devices test-browser test-site test-class ci lint mutants train bench \
+	notebooks class slides site handout wheelhouse constraints clean
 
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
 STAMP := .venv/.installed-$(shell pwd | cksum | cut -d ' ' -f 1)
-PIP := $(PY) -m pip install -qq --disable-pip-version-check -e
+# The versions with which everything was tested; `make test CONSTRAINTS=` takes the newest.
+CONSTRAINTS ?= -c constraints.txt
+INSTALL := -m pip install -qq --disable-pip-version-check $(CONSTRAINTS)
+PIP := $(PY) $(INSTALL) -e
 # PoCL's wheel calls a linker for each kernel, and a machine without a C compiler has none.
 HAS_LINKER := $(PY) -c 'import sys; from llmcl.vendors import find_linker; \
 	sys.exit(sys.platform == "linux" and find_linker() is None)'
@@ -27,6 +31,12 @@ lab: $(STAMP) ## open JupyterLab on lesson 00 (ARGS="--port 9000 …" reach it)
 test: $(STAMP) ## run every test and compare every notebook
 	@$(PY) -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=120
 
+# Chromium is the system's: its own download would come from outside of the package registry.
+test-browser: $(STAMP) ## open every lesson in Chromium, move, stop and type (12 minutes)
+	@$(PY) -c 'import playwright' 2>/dev/null || $(PIP) '.[dev,browser]'
+	@sh tests/install_chromium.sh
+	@$(PY) -m pytest -q tests/browser $(ARGS)
+
 train: $(STAMP) ## from text to build/model.gguf, checked in llama.cpp
 	@.venv/bin/llmcl train --out build --resume
 	@.venv/bin/llmcl verify build/model.gguf
@@ -34,7 +44,7 @@ train: $(STAMP) ## from text to build/model.gguf, checked in llama.cpp
 # The peers are large, so they get an environment of their own, with the version measured here.
 bench: $(STAMP) ## measure against NumPy, PyTorch and llama.cpp
 	@test -x .venv-bench/bin/python || $(PY) -m venv .venv-bench
-	@.venv-bench/bin/python -m pip install -qq --disable-pip-version-check -e '.[verify,intel]' \
+	@.venv-bench/bin/python $(INSTALL) -e '.[verify,intel]' \
 		torch==2.13.0
 	@mkdir -p build
 	@.venv-bench/bin/llmcl bench --json build/bench.json $(ARGS)
@@ -42,9 +52,8 @@ bench: $(STAMP) ## measure against NumPy, PyTorch and llama.cpp
 # Intel's runtime is large, so it gets an environment of its own too.
 test-devices: $(STAMP) ## run the kernels' suite on PoCL, Oclgrind and Intel's runtime
 	@test -x .venv-devices/bin/python || $(PY) -m venv .venv-devices
-	@.venv-devices/bin/python -m pip install -qq --disable-pip-version-check -e '.[test,intel]'
-	@if ! $(HAS_LINKER); then .venv-devices/bin/python -m pip install -qq \
-		--disable-pip-version-check -e '.[linker]'; fi
+	@.venv-devices/bin/python $(INSTALL) -e '.[test,intel]'
+	@if ! $(HAS_LINKER); then .venv-devices/bin/python $(INSTALL) -e '.[linker]'; fi
 	@.venv-devices/bin/python tests/devices.py $(ARGS)
 
 mutants: $(STAMP) ## change each kernel wrongly and see that a test notices (hours; ARGS="FILE …")
@@ -56,13 +65,58 @@ notebooks: $(STAMP) ## build and run the notebooks from notebooks/src
 class: $(STAMP) ## the lessons without answers and the answers apart (FOLDER=build/class)
 	@$(PY) notebooks/build.py --class "$(or $(FOLDER),build/class)" $(ARGS)
 
-lint: $(STAMP) ## look for what ruff finds
+slides: $(STAMP) ## some ten slides a lesson with its votes, into build/slides (LESSON=04a)
+	@$(PY) -c 'import sphinx_revealjs, latex2mathml' 2>/dev/null || $(PIP) '.[dev,slides]'
+	@$(PY) notebooks/slides.py $(LESSON)
+
+wheelhouse: $(STAMP) ## every wheel for a room without net, into build/wheelhouse
+	@$(PY) deploy/wheelhouse.py $(ARGS)
+
+# The wheel, not the checkout, is installed here: as on the machine that serves a class.
+test-class: $(STAMP) ## what a teacher uses: wheelhouse, nbgrader, eight users on a JupyterHub
+	@test -x .venv-class/bin/python || $(PY) -m venv .venv-class
+	@.venv-class/bin/python $(INSTALL) '.[dev,nbgrader,hub]'
+	@if ! $(HAS_LINKER); then .venv-class/bin/python $(INSTALL) '.[linker]'; fi
+	@.venv-class/bin/python -m pytest -q -s tests/classroom $(ARGS)
+
+# Nothing of a lesson is run: the pages show what is stored.
+site: $(STAMP) ## the workbook as static pages, into build/site (half a minute)
+	@$(PY) -c 'import myst_nb, sphinx_book_theme, latex2mathml' 2>/dev/null || $(PIP) '.[dev,site]'
+	@$(PY) docs/build.py
+
+test-site: site ## look at every page in Chromium: phone, zoom, axe, search, paper
+	@$(PY) -c 'import playwright, axe_playwright_python, pypdf' 2>/dev/null || $(PIP) '.[dev,test-site]'
+	@sh tests/install_chromium.sh
+	@$(PY) -m pytest -q -n 2 tests/site $(ARGS)
+
+handout: site ## a lesson as a PDF for paper: make handout LESSON=01a (ANSWERS=1: with solutions)
+	@$(PY) -c 'import playwright' 2>/dev/null || $(PIP) '.[dev,site,browser]'
+	@sh tests/install_chromium.sh
+	@$(PY) docs/handout.py "$(or $(LESSON),01a)" $(if $(ANSWERS),--answers)
+
+# The lessons' sources keep the form in which jupytext writes cells, so ruff leaves them.
+lint: $(STAMP) ## look for faults of style, types and spelling
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet . || $(PY) -m ruff format --diff .
+	@$(PY) -m mypy
+	@$(PY) -m codespell_lib
+	@.venv/bin/clang-format --dry-run --Werror kernels/*.cl
+
+ci: lint test test-devices test-browser ## what every change has to pass (about an hour)
+
+# An environment of its own, with the newest of everything; what it got is what is written down.
+constraints: $(STAMP) ## write the newest versions into constraints.txt; then `make ci`
+	@rm -rf .venv-newest && $(PY) -m venv .venv-newest
+	@.venv-newest/bin/python -m pip install -qq --disable-pip-version-check -e \
+		'.[dev,intel,linker,browser,slides,site,test-site,nbgrader,hub]'
+	@{ head -n 1 constraints.txt; .venv-newest/bin/python -m pip freeze --exclude-editable; } \
+		> build/constraints.txt && mv build/constraints.txt constraints.txt
+	@rm -rf .venv-newest
 
 clean: ## remove what was built, and the environment
-	rm -rf .venv .venv-bench .venv-devices build dist .pytest_cache .hypothesis .ruff_cache
+	rm -rf .venv .venv-* build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@$(find-python); \
 	if ! $(PY) -c '' 2>/dev/null; then "$$python" -m venv --clear .venv || exit 1; fi; \
 	echo "Installing into .venv: about a minute, 1 GB …"; \

@@ -315,7 +315,8 @@ void fused_attention_backward_q_group(__global const float *restrict qkv,       
 #pragma unroll
             for (int s = 0; s < S; ++s) {
                 const int ahead = j0 + SCORE_OF(s) > i0 + ROW_OF(r);
-                const float share = ahead ? 0.0f : exp(score[r * S + s] * scale - top[r]);
+                // Not x - top: Intel's CPU compiler negates it before the loop, one for all.
+                const float share = ahead ? 0.0f : exp(-(top[r] - score[r * S + s] * scale));
                 score[r * S + s] = share * (dshare[r * S + s] - dot[r]);
             }
         }

@@ -188,7 +188,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _take_slot(root: Path) -> Cache:
-    refused = None
+    refused: OSError | None = None
     for number in range(MAX_SLOTS):
         lock = FileLock(root / f"slot-{number}.lock", mode=0o600, thread_local=False)
         folder = root / f"slot-{number}"
@@ -282,6 +282,7 @@ def _close(cache: Cache) -> None:
             (cache.folder / _MARKER).unlink()
         except OSError:
             pass  # a full disk or a folder that is gone: the marker tells the next owner
+        assert cache.lock  # a slot has one
         cache.lock.release()
 
 

@@ -138,7 +138,7 @@ def _check_state(state: dict) -> None:
     """Raises CheckpointError for a state that is no dictionary, or has a known entry of no use."""
     if not isinstance(state, dict):
         raise CheckpointError(f"its state is {shown(state)}.")
-    kinds = {"settings": dict, "results": dict, "data": dict, "stage": str, "step": int}
+    kinds: dict = {"settings": dict, "results": dict, "data": dict, "stage": str, "step": int}
     kinds |= {"curve": list, "seconds": (int, float)}
     for name, kind in kinds.items():
         if name in state and not isinstance(state[name], kind):

@@ -4,7 +4,9 @@ import argparse
 import json
 import signal
 import sys
+from contextlib import nullcontext
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from . import __version__
@@ -96,11 +98,25 @@ def _add_device(command):
 def _add_doctor(commands):
     text = "show the OpenCL devices of this machine, try each, and say which one is used"
     command = _add(commands, "doctor", doctor, text)
-    command.add_argument("--json", action="store_true", help="print the report as JSON")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print the report as JSON")
+    how.add_argument(
+        "--class",
+        dest="for_class",
+        action="store_true",
+        help="check every kernel and print one line for the teacher, without folders or names of "
+        "people; exit status 0 if the lessons will run",
+    )
 
 
 def doctor(options) -> int:
     """Prints the report on devices; status 1 when none works."""
+    if options.for_class:
+        from .class_line import FIRST, class_line, class_values
+
+        values = class_values()
+        print(class_line(values))
+        return 0 if values[FIRST] == "ok" else 1
     from .device import doctor_report, format_doctor
 
     report = doctor_report()
@@ -191,32 +207,43 @@ def _add_train(commands):
 
 
 def train(options) -> int:
-    """Runs the whole road; Ctrl-C stops it after the step that is on its way."""
+    """Runs the whole road; Ctrl-C stops it after the step that is on its way.
+
+    Several processes of an MPI launcher train one model; the first of them speaks for all.
+    """
+    from . import parallel, pipeline
     from .engine import get_engine
-    from .pipeline import Stopped, train_to_gguf
     from .progress import Progress
     from .settings import Settings
 
-    settings = Settings(**{known.name: getattr(options, known.name) for known in fields(Settings)})
-    listener = Progress(quiet=options.quiet)
-    engine = get_engine(options.device)
+    train_to_gguf, lead, listener = pipeline.train_to_gguf, True, Progress(quiet=options.quiet)
+    team = parallel.join()
+    if team:
+        train_to_gguf, lead = partial(parallel.train_to_gguf, team), team.lead
+        listener = listener if lead else parallel.Silent(quiet=True)
     before = signal.signal(signal.SIGINT, listener.ask_to_stop)
     try:
-        metrics = train_to_gguf(
-            options.out, settings, engine, pretrain=options.pretrain, tune=options.tune,
-            resume=options.resume, restart=options.restart, listener=listener,
-        )  # fmt: skip
-    except Stopped as stopped:
-        print(f"llmcl: {stopped}", file=sys.stderr)
+        with team.whole(options.out) if team else nullcontext():
+            chosen = {known.name: getattr(options, known.name) for known in fields(Settings)}
+            settings = Settings(**chosen)
+            engine = team.engine(options.device) if team else get_engine(options.device)
+            metrics = train_to_gguf(
+                options.out, settings, engine, pretrain=options.pretrain, tune=options.tune,
+                resume=options.resume, restart=options.restart, listener=listener,
+            )  # fmt: skip
+    except pipeline.Stopped as stopped:
+        if lead:
+            print(f"llmcl: {stopped}", file=sys.stderr)
         return 130
     finally:
         signal.signal(signal.SIGINT, before)
         listener.close()
-    export = metrics["export"]
-    listener.message(
-        f"{options.out / 'model.gguf'}: {export['bytes']:,} bytes, {export['dtype']}. "
-        f"Talk to it: llmcl chat {options.out / 'model.gguf'}"
-    )
+    if lead:
+        export = metrics["export"]
+        listener.message(
+            f"{options.out / 'model.gguf'}: {export['bytes']:,} bytes, {export['dtype']}. "
+            f"Talk to it: llmcl chat {options.out / 'model.gguf'}"
+        )
     return 0
 
 

@@ -59,12 +59,12 @@ class Config:
         Names are llama.cpp's; matrices lie (in, out), so that y = x @ W + b.
         """
         c, f = self.d_model, self.d_ff
-        shapes = {
+        shapes: dict[str, tuple[int, ...]] = {
             "token_embd.weight": (self.vocab_size, c),
             "position_embd.weight": (self.context_length, c),
         }
         for i in range(self.n_layers):
-            block = {
+            block: dict[str, tuple[int, ...]] = {
                 "attn_norm.weight": (c,), "attn_norm.bias": (c,),
                 "attn_qkv.weight": (c, 3 * c), "attn_qkv.bias": (3 * c,),
                 "attn_output.weight": (c, c), "attn_output.bias": (c,),

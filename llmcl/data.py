@@ -264,7 +264,7 @@ def recall_prompts(
     return prompts
 
 
-def _lengths_needed(sequences: list) -> list[int]:
+def _lengths_needed(sequences: Sequence) -> list[int]:
     """For each sequence the length from which on its beginning is its own."""
     order = sorted(range(len(sequences)), key=lambda i: sequences[i])
     needed = [1] * len(sequences)

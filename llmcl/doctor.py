@@ -41,7 +41,7 @@ def report() -> dict:
 
     Each device is tried in a child process. Raises nothing: what cannot be told is None.
     """
-    result = {
+    result: dict = {
         "versions": _versions(),
         "settings": _settings(),
         "machine": _machine(),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import LlmclError
 
@@ -40,7 +40,7 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def parse_json(text: str) -> object:
+def parse_json(text: str) -> Any:
     """What a JSON text says.
 
     Raises ValueError if it is none, and if an object has a field twice, of which Python would take

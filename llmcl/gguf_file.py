@@ -12,6 +12,7 @@ square matrix or a wrong number of heads loads without a word.
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter, LlamaFileType, size_label
@@ -214,7 +215,7 @@ def _add(writer: GGUFWriter, key: str, value) -> None:
             f"{key} is {shown(value)}; a GGUF file keeps texts, numbers, and lists of one kind of "
             "them, none of them empty."
         )
-    add = {str: writer.add_string, bool: writer.add_bool, float: writer.add_float64}
+    add: dict = {str: writer.add_string, bool: writer.add_bool, float: writer.add_float64}
     if isinstance(value, list):
         writer.add_array(key, value)
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -266,7 +267,7 @@ def read_gguf(path: str | os.PathLike) -> GgufModel:
 def _read(reader: Reader) -> GgufModel:
     keys = {name: item.contents() for name, item in reader.fields.items()}
     tokenizer = _read_tokenizer(keys)
-    sizes = {
+    names = {
         "context_length": "context_length",
         "d_model": "embedding_length",
         "n_heads": "attention.head_count",
@@ -274,7 +275,9 @@ def _read(reader: Reader) -> GgufModel:
         "d_ff": "feed_forward_length",
         "layer_norm_epsilon": "attention.layer_norm_epsilon",
     }
-    sizes = {ours: _need(keys, f"{ARCHITECTURE}.{theirs}") for ours, theirs in sizes.items()}
+    sizes: dict[str, Any] = {
+        ours: _need(keys, f"{ARCHITECTURE}.{theirs}") for ours, theirs in names.items()
+    }
     if isinstance(sizes["layer_norm_epsilon"], float):
         # The file has the nearest float32 to 1e-5; seven digits give back what was meant.
         sizes["layer_norm_epsilon"] = float(f"{sizes['layer_norm_epsilon']:.7g}")

@@ -92,9 +92,7 @@ class AdamW:
         back here.
         """
         engine, s, step = self.model.engine, self.settings, self.steps + 1
-        status = engine.global_norm(
-            self.model.flat_gradients, loss, s.max_norm, step, self.status
-        )
+        status = engine.global_norm(self.model.flat_gradients, loss, s.max_norm, step, self.status)
         groups = zip(
             self.model.flat_parameters, self.model.flat_gradients, self.flat_m, self.flat_v,
             self._n_decay, strict=True,

@@ -29,7 +29,7 @@ from .optimizer import AdamW
 from .resources import data_dir
 from .settings import STAGES, Settings
 from .tokenizer import ByteBPE, WordDictionary
-from .train import Batches, Step, check_finite, train_steps
+from .train import Batches, Step, check_finite, loss_and_gradient, train_steps
 
 RUNNING = "checkpoint.safetensors"
 STAGE_FILES = tuple(f"{stage}.safetensors" for stage in STAGES)
@@ -79,7 +79,7 @@ def train_to_gguf(
     """
     sentences = read_sentences(pretrain or data_dir() / "pretrain.txt")
     dialogues = read_dialogues(tune or data_dir() / "tune.jsonl")
-    with _own_folder(Path(out)) as folder:
+    with own_folder(Path(out)) as folder:
         run = Run(folder, settings, engine, sentences, dialogues, listener or Listener())
         if pretrain is None and tune is None:
             run.data["dataset"] = "llmcl sentences and dialogues"
@@ -87,10 +87,11 @@ def train_to_gguf(
 
 
 @contextmanager
-def _own_folder(out: Path) -> Iterator[Path]:
+def own_folder(out: Path) -> Iterator[Path]:
     """The folder, made if need be, for this process alone."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        # A link whose target is not there yet leads to a folder made now.
+        Path(os.path.realpath(out)).mkdir(parents=True, exist_ok=True)
         lock = FileLock(out / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
@@ -111,10 +112,13 @@ def _own_folder(out: Path) -> Iterator[Path]:
 class Run:
     """A training run in a folder: the texts, the tokenizer made of them, the model, the results."""
 
+    gradient = staticmethod(loss_and_gradient)  # of a batch; `parallel.py` has another one
+
     def __init__(self, out: Path, settings: Settings, engine, sentences, dialogues, listener):
         self.out, self.settings, self.engine, self.listener = out, settings, engine, listener
         self.sentences, self.dialogues = sentences, dialogues
         texts = tokenizer_texts(sentences, dialogues)
+        self.tokenizer: ByteBPE | WordDictionary
         if settings.tokenizer == "bpe":
             self.tokenizer = ByteBPE.train(texts, settings.vocab_size, engine)
         else:
@@ -128,7 +132,7 @@ class Run:
         self.results: dict[str, dict] = {}
         texts_hash = hashlib.sha256(json.dumps(texts).encode("ascii")).hexdigest()
         self.facts = {"settings": settings.to_dict(), "texts": texts_hash[:16]}
-        self.data = {"sentences": len(sentences), "dialogues": len(dialogues)}
+        self.data: dict = {"sentences": len(sentences), "dialogues": len(dialogues)}
 
     def train(self, last: Checkpoint | None) -> dict:
         """Runs every stage that is not done yet, exports, and returns the metrics."""
@@ -140,26 +144,21 @@ class Run:
                 self._train_stage(stage, last)
                 last = None
                 self._finish_stage(stage)
-        metrics = self._export()
-        (self.out / RUNNING).unlink(missing_ok=True)
-        return metrics
+        return self._export()
 
     # ---- a stage ----
 
     def _train_stage(self, stage: str, last: Checkpoint | None) -> None:
         schedule, optimizer = self.settings.schedule(stage), AdamW(self.model)
-        state = {"stage": stage, "step": 0, "curve": [], "seconds": 0.0}
-        if last is None:
-            self._load_start(stage)
-        else:
-            self.model.load_weights(last.weights)
-            optimizer.load_moments(last.m, last.v, last.state["step"])
-            state |= {name: last.state[name] for name in state}
+        state = self._begin(stage, last, optimizer)
         self.listener.stage(stage, state["step"], schedule.steps)
         batches = Batches(
             self._rows(stage), self.settings.batch_size, self.tokenizer.end_id, self.settings.seed
         )
-        steps = train_steps(self.model, optimizer, batches, schedule, first=state["step"] + 1)
+        steps = train_steps(
+            self.model, optimizer, batches, schedule,
+            first=state["step"] + 1, gradient=self.gradient,
+        )  # fmt: skip
         began = time.perf_counter() - state["seconds"]
         with self._explained(stage):
             for step in steps:
@@ -175,6 +174,17 @@ class Run:
             "loss": state["curve"][-1][1],
             "curve": state["curve"],
         }
+
+    def _begin(self, stage, last, optimizer) -> dict:
+        """Weights, moments and state of the stage's first step, or of the one to go on from."""
+        state = {"stage": stage, "step": 0, "curve": [], "seconds": 0.0}
+        if last is None:
+            self._load_start(stage)
+        else:
+            self.model.load_weights(last.weights)
+            optimizer.load_moments(last.m, last.v, last.state["step"])
+            state |= {name: last.state[name] for name in state}
+        return state
 
     def _load_start(self, stage):
         if stage == "pretrain":
@@ -200,7 +210,7 @@ class Run:
             ) from error
 
     def _keep(self, state, optimizer, every):
-        stop = self.listener.stop_wanted()
+        stop = self._stop_wanted()
         if stop or state["step"] % every == 0:
             check_finite(self.model, optimizer.status)
             m, v = optimizer.moments()
@@ -210,6 +220,9 @@ class Run:
                 f"stopped at step {state['step']} of {state['stage']}; "
                 f"the checkpoint is in {self.out}, and --resume goes on from it."
             )
+
+    def _stop_wanted(self):
+        return self.listener.stop_wanted()
 
     def _finish_stage(self, stage):
         result = self.results[stage]
@@ -306,6 +319,7 @@ class Run:
         with replacing(self.out / "metrics.json", DataError) as temporary:
             text = json.dumps(metrics, indent=1) + "\n"
             temporary.write_text(text, encoding="utf-8", newline="\n")
+        (self.out / RUNNING).unlink(missing_ok=True)
         return metrics
 
     def _metrics(self, size: int) -> dict:

@@ -189,7 +189,7 @@ class Kernel:
             self._wrong_sizes(global_size, local_size)
         try:
             with self._lock:
-                self._handle(self._queue, rounded, local_size, *values)
+                self._handle(self._queue, rounded, local_size, *values)  # type: ignore[arg-type]
         except (TypeError, cl.Error, OverflowError, RuntimeError) as error:
             if no_room(error):
                 raise driver_error(self.device.info.name, self.name, error) from error
@@ -217,14 +217,15 @@ class Kernel:
 
     def _local_memory(self, parameter, count_bytes):
         limit = min(self.device.info.local_mem_bytes, PORTABLE_LOCAL_BYTES)
-        if not isinstance(count_bytes, int) or not 0 < count_bytes <= limit:
+        whole = isinstance(count_bytes, (int, np.integer)) and count_bytes % 4 == 0
+        if not whole or not 0 < count_bytes <= limit:
             raise KernelError(
                 f"{self.name}: {parameter.name} asks for {count_bytes!r} bytes of local memory; "
-                f"give a number of bytes from 1 to {limit} (this device has "
+                f"give a multiple of 4 bytes from 4 to {limit} (this device has "
                 f"{self.device.info.local_mem_bytes}, every OpenCL 1.2 device "
                 f"{PORTABLE_LOCAL_BYTES})."
             )
-        return cl.LocalMemory(count_bytes)
+        return cl.LocalMemory(int(count_bytes))
 
     def _wrong_count(self, args):
         names = ", ".join(p.name for p in self.parameters)

@@ -38,10 +38,12 @@ class Progress(Listener):
         )
 
     def step(self, step: Step) -> None:
+        bar = self._bar
+        assert bar  # stage() comes first
         if step.loss is not None:
-            self._bar.set_postfix(loss=f"{step.loss:.3f}", refresh=False)
-        self._bar.update(1)
-        if self._bar.n >= self._bar.total:
+            bar.set_postfix(loss=f"{step.loss:.3f}", refresh=False)
+        bar.update(1)
+        if bar.n >= bar.total:
             self.close()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from .config import Config
 from .errors import ConfigError
@@ -50,7 +51,7 @@ class Settings:
 
     def config(self, vocab_size: int) -> Config:
         """The model's sizes for a tokenizer of vocab_size tokens."""
-        own = {known.name: getattr(self, known.name, None) for known in fields(Config)}
+        own: dict[str, Any] = {f.name: getattr(self, f.name, None) for f in fields(Config)}
         own |= {"vocab_size": vocab_size, "layer_norm_epsilon": Config.layer_norm_epsilon}
         return Config(**own)
 

@@ -103,7 +103,9 @@ class WordDictionary(Tokenizer):
         With vocab_size the rarest words are left out so that there are at most so many tokens.
         Raises TokenizerError if that leaves no room for a word, or the texts have none.
         """
-        counts = Counter(word for text in check_texts(texts) for word in WORD_SPLIT.findall(text))
+        counts: dict[str, int] = Counter(
+            word for text in check_texts(texts) for word in WORD_SPLIT.findall(text)
+        )
         if spell_unknown:  # single bytes are tokens already
             counts = {word: n for word, n in counts.items() if len(utf8(word)) > 1}
         words = sorted(counts, key=lambda word: (-counts[word], word))
@@ -123,14 +125,14 @@ class WordDictionary(Tokenizer):
         for word in WORD_SPLIT.findall(text):
             if word in self._ids:
                 ids.append(self._ids[word])
-            elif self.spell_unknown:
+            elif self.unknown_id is None:
                 ids.extend(ID_OF_BYTE[byte] for byte in utf8(word))
             else:
                 ids.append(self.unknown_id)
         return ids
 
     @property
-    def merges(self) -> list[str]:
+    def merges(self) -> list[str]:  # type: ignore[override]  # read only
         """NO_MERGE, the list for llama.cpp, which takes a dictionary's words as they are.
 
         Raises TokenizerError without spell_unknown: llama.cpp would drop unknown words silently.
@@ -217,7 +219,7 @@ class ByteBPE(Tokenizer):
             known = [pair for pair in zip(row, row[1:], strict=False) if pair in self._merged]
             if not known:
                 return tuple(row)
-            first = min(known, key=self._merged.get)  # ids grow in the order of learning
+            first = min(known, key=self._merged.__getitem__)  # ids grow in the order of learning
             ids = merge_pair(ids, first, self._merged[first])
 
 
@@ -256,6 +258,7 @@ def tokenizer_from_gguf(pre: str, tokens: list[str], merges: list[str]) -> Token
 
     `pre`, `tokens` and `merges` are GGUF's tokenizer.ggml.pre, .tokens and .merges.
     """
+    tokenizer: Tokenizer
     if pre == ByteBPE.pre:
         tokenizer = ByteBPE([] if merges == NO_MERGE else merges)
     elif pre == WordDictionary.pre:

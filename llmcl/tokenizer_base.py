@@ -84,6 +84,7 @@ class Tokenizer:
     kind = ""  # the class's name in a file
     pre = ""  # llama.cpp's name for the rule that splits the text
     settings: tuple[str, ...] = ()  # the constructor's arguments: what a file has to keep
+    merges: list[str]  # as GGUF has them
 
     def __init__(self, tokens: list[str], token_types: list[int], special: dict[str, bytes]):
         self.tokens = tokens
@@ -102,6 +103,10 @@ class Tokenizer:
     def end_id(self) -> int:
         """The id of the token that ends a text."""
         return len(self.tokens) - 1
+
+    def encode(self, text: str) -> list[int]:
+        """The text's ids, never end_id; raises TokenizerError for what is no text."""
+        raise NotImplementedError
 
     # ---- from ids to text ----
 
@@ -198,7 +203,7 @@ class StreamDecoder:
         return self._decoder.decode(b"", final=True)
 
 
-def read_json(path: Path, build: Callable[[object], Tokenizer]) -> Tokenizer:
+def read_json(path: Path, build: Callable[[dict], Tokenizer]) -> Tokenizer:
     """What build() makes of a JSON file; raises TokenizerError, with the path, if that fails."""
     try:
         with open_file(path) as file:

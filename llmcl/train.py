@@ -62,6 +62,7 @@ def train_steps(
     *,
     first: int = 1,
     log_every: int = 10,
+    gradient: Callable | None = None,
 ) -> Iterator[Step]:
     """Makes the steps first .. schedule.steps one by one and yields each when it is on its way.
 
@@ -69,12 +70,13 @@ def train_steps(
     number 1, every log_every-th and the last. Raises TrainingError there when a loss or gradient
     was not finite; the weights are then those before that step. A DeviceError, when memory runs
     out in a step, leaves weights and moments as they were before it as well.
+    gradient: what takes the place of loss_and_gradient, as in `parallel.py`.
     """
     start, tokens = time.perf_counter(), 0
     for step in range(first, schedule.steps + 1):
         ids, targets = batches(step)
         rate = schedule.at(step)
-        status = _make_step(model, optimizer, ids, targets, rate)
+        status = _make_step(model, optimizer, ids, targets, rate, gradient or loss_and_gradient)
         tokens += int((targets >= 0).sum())
         if step % log_every and step not in (1, schedule.steps):
             yield Step(step, rate)
@@ -85,12 +87,17 @@ def train_steps(
         start, tokens = now, 0
 
 
-def _make_step(model, optimizer, ids, targets, rate):
+def loss_and_gradient(model: GPT, ids: np.ndarray, targets: np.ndarray):
+    """The mean loss (1,) of a batch on the engine; the model's `gradients` are then those of it."""
+    loss = model.loss(ids, targets)
+    model.backward()
+    return loss
+
+
+def _make_step(model, optimizer, ids, targets, rate, gradient):
     try:
         with np.errstate(all="ignore"):  # what is not finite is found in the status
-            loss = model.loss(ids, targets)
-            model.backward()
-            return optimizer.step(loss, rate)
+            return optimizer.step(gradient(model, ids, targets), rate)
     except DeviceError:
         model.forget()  # so that a smaller batch finds room in this process
         raise

@@ -16,6 +16,7 @@ import warnings
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,9 +76,8 @@ def run_trial(context, queue, key: str = "") -> Trial:
         flags = cl.mem_flags
         source = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=x)
         target = cl.Buffer(context, flags.WRITE_ONLY, 4 * groups)
-        kernel(
-            queue, (groups * size,), (size,), source, target, cl.LocalMemory(4 * size), np.int32(n)
-        )
+        local: Any = cl.LocalMemory(4 * size)  # PyOpenCL's stubs do not know it as an argument
+        kernel(queue, (groups * size,), (size,), source, target, local, np.int32(n))
         sums = np.empty(groups, np.float32)
         cl.enqueue_copy(queue, sums, target)
         queue.finish()
@@ -137,7 +137,8 @@ def _child() -> None:
     trial = None
     for info in device.list_devices():
         if info.identity() == identity:
-            trial = run_trial(*device.open_device(info), key)
+            context, queue = device.open_device(info)
+            trial = run_trial(context, queue, key)
             break
     print(json.dumps(None if trial is None else asdict(trial)))
 

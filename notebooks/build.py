@@ -4,6 +4,7 @@
     python notebooks/build.py --check [NAME ...]         run nothing, say what is out of date
     python notebooks/build.py --solutions [NAME ...]     run the solutions, store nothing
     python notebooks/build.py --class [FOLDER] [NAME …]  without answers, and the answers apart
+                                                         (--nbgrader: as its source too)
     python notebooks/build.py --language ko [NAME ...]   in another language, into build/ko
     python notebooks/build.py --template ko [NAME ...]   write or update notebooks/i18n/ko/NN.po
 
@@ -31,6 +32,7 @@ from nbclient.exceptions import CellExecutionError
 
 from builder.classroom import answers_left, unfold, without_answers, write_class
 from builder.execute import VARIES, run_solutions, too_slow
+from builder.grading import for_nbgrader, write_course
 from builder.places import ROOT, BuildError, all_names
 from builder.source import assemble, digest, prose, solutions, stub_and_solution
 from builder.store import build, out_of_date, write
@@ -44,6 +46,7 @@ __all__ = [
     "assemble",
     "build",
     "digest",
+    "for_nbgrader",
     "main",
     "out_of_date",
     "po_path",
@@ -71,6 +74,8 @@ def one_lesson(name: str, options: argparse.Namespace) -> bool:
         report_time(f"{name}: every solution passes", run_solutions(name))
     elif options.class_folder:
         write_class(name, options.class_folder, options.execute, options.force)
+        if options.nbgrader:
+            write_course(name, options.class_folder, options.force)
         print(f"{name}: written for a class into {shown(options.class_folder)}")
     elif options.template:
         print(f"{name}: {shown(write_template(options.template, name))} is up to date")
@@ -115,6 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     what.add_argument("--language", metavar="LANG", help="write a translation into build/LANG")
     what.add_argument("--template", metavar="LANG", help="write or update i18n/LANG/NN.po")
+    parser.add_argument("--nbgrader", action="store_true", help="with --class: a course as well")
     parser.add_argument("--execute", action="store_true", help="with --class: run the teacher's")
     parser.add_argument("--force", action="store_true", help="write over a reader's own work too")
     options = parser.parse_args(arguments)

@@ -1,12 +1,16 @@
 """What every test shares: how Hypothesis looks for examples, and who runs what."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # The same examples at every run; `pytest --hypothesis-profile=deep` looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
 # For a simulator, which is a thousand times slower than a device.
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=1)
+# For tests/mutants.py, which asks only whether there is an example that fails.
+settings.register_profile(
+    "unshrunk", settings.get_profile("repeatable"), phases=(Phase.explicit, Phase.generate)
+)
 settings.register_profile("deep", deadline=None, max_examples=500)
 settings.load_profile("repeatable")
 

@@ -7,8 +7,9 @@ backward, and whole training steps. On Oclgrind, which is slow, it is tests/ops 
 for each random test and without large sizes, and the strict runs: races, uninitialised reads and
 bounds watched, a buffer of its own size for each tensor, a whole training step.
 
-`make test-devices` and tests/gpu.sh call this. Exit status 1 when a test failed, an implementation
-is missing, or a kernel was never launched on it.
+`make test-devices` and tests/gpu.sh call this. The last line has the counts of each implementation.
+Exit status 1 when a test failed, a suite was cut off, an implementation is missing, or a kernel was
+never launched on it.
 """
 
 import argparse
@@ -77,6 +78,14 @@ class Result:
         launched = f"{self.kernels - len(self.missing)} of {self.kernels}"
         cells = self.name, self.device, *counts, self.check, launched, f"{self.seconds:.0f} s"
         return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+    def counts(self) -> str:
+        """The row in a few words."""
+        return (
+            f"{self.name} {self.count('passed')} passed, {self.count(*FAILED)} failed, "
+            f"{self.kernels - len(self.missing)} of {self.kernels} kernels"
+            f"{'' if self.ok else ': NOT RIGHT'}"
+        )
 
     def remarks(self) -> list[str]:
         """A line for everything that is not as it should be."""
@@ -209,7 +218,7 @@ def main() -> int:
     for name in names:
         results.append(run_suite(name, options.seconds))
         options.report.write_text(report(results), encoding="utf-8", newline="\n")
-    print(f"\n{report(results)}")
+    print(f"\n{report(results)}\n{'; '.join(result.counts() for result in results)}", flush=True)
     return 0 if all(result.ok for result in results) else 1
 
 

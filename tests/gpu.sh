@@ -38,5 +38,22 @@ if not importlib.util.find_spec("xdist"):
     print("pytest-xdist is missing: the tests run one after the other.", flush=True)
 CHECK
 
+log=${report%.*}.log
+status=0
 "$python" tests/devices.py nvidia --report "$report" --seconds "${SECONDS_AT_MOST:-3600}" 2>&1 \
-    | tee "${report%.*}.log"
+    | tee "$log" || status=$?
+
+# With two GPUs also lesson 14: one rank on each gives the losses of one process.
+gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+if [ "$gpus" -lt 2 ]; then
+    said="Two ranks on two GPUs: not run, for there is one GPU."
+elif ! "$python" -c 'import mpi4py' 2>/dev/null; then
+    said="Two ranks on two GPUs: not run, for mpi4py is missing (the extra \`mpi\`)."
+elif said=$(PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}" "$python" tests/two_ranks.py nvidia 2>&1); then
+    said=$'Two ranks on two GPUs, beside one process:\n\n```\n'"$said"$'\n```'
+else
+    status=1
+    said=$'Two ranks on two GPUs: NOT RIGHT\n\n```\n'"$said"$'\n```'
+fi
+printf '\n%s\n' "$said" | tee -a "$report" "$log"
+exit "$status"

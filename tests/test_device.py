@@ -605,6 +605,12 @@ def test_doctor_on_this_machine():
     assert report["chosen"]["device"] in text
     assert str(process_cache().folder) in text
     assert report["versions"]["pyopencl"] in text
+    loader = report["loader"]  # a driver that is missing, or a loader that looks elsewhere
+    assert f"loader: {loader['library'] or 'not visible'}" in text
+    assert loader["vendor_folders"]
+    for folder in loader["vendor_folders"]:
+        assert f"{folder['folder']}: " in text
+        assert all(f"{name} -> {library}" in text for name, library in folder["files"].items())
 
 
 def test_doctor_names_a_gpu_that_opencl_does_not_see(machine, monkeypatch):

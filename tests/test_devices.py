@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import devices
 import pytest
 from devices import NOT_FOUND, Result, every_kernel, read_notes, report
 
@@ -45,6 +46,29 @@ def test_only_a_whole_run_is_right(tmp_path, fault):
     result = noted(tmp_path / "notes", kernels, outcomes)
     result.ended = fault != "no end"
     assert result.ok == (fault == "none")
+    assert result.counts().endswith("NOT RIGHT") == (fault != "none")
+
+
+@pytest.mark.parametrize("fault", ["none", "a failure", "no end", "a kernel"])
+def test_the_exit_status_and_the_last_line_tell_of_every_row(tmp_path, monkeypatch, capsys, fault):
+    right = Result("PoCL", "a CPU", {"a": "passed", "b": "passed"}, kernels=2, ended=True)
+    other = Result("Oclgrind", "a simulator", {"a": "passed"}, kernels=2, ended=fault != "no end")
+    other.missing = ["fill"] if fault == "a kernel" else []
+    other.outcomes["b"] = "failed" if fault == "a failure" else "passed"
+    rows = {"pocl": right, "oclgrind": other}
+    monkeypatch.setattr(devices, "run_suite", lambda asked, seconds: rows[asked])
+    arguments = ["devices.py", "oclgrind", "pocl", "--report", str(tmp_path / "report.md")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert devices.main() == (0 if fault == "none" else 1)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("; PoCL 2 passed, 0 failed, 2 of 2 kernels")
+    assert ("NOT RIGHT" in last) == (fault != "none")
+
+
+def test_a_suite_that_takes_too_long_is_cut_off_and_not_right(monkeypatch):
+    monkeypatch.setattr(devices, "run_check", lambda *_: ("61 of 61", True))
+    result = devices.run_suite("pocl", 2)
+    assert not result.ended and not result.ok and result.seconds < 30
 
 
 def test_an_implementation_that_is_missing_is_told():

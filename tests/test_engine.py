@@ -176,6 +176,12 @@ def test_a_tensor_of_no_elements_or_too_many_is_refused_with_its_size(opencl, sh
         opencl.empty(shape)
 
 
+@pytest.mark.parametrize("shapes", [{"a": (2**30,), "b": (2, 2**29)}, {"a": (2**31 - 1,)}])
+def test_parameters_that_are_too_many_in_all_are_refused_before_they_take_room(opencl, shapes):
+    with pytest.raises(ShapeError, match="2147483648 elements"):
+        opencl.flat(shapes)
+
+
 def test_an_array_of_no_elements_is_refused(opencl):
     with pytest.raises(ShapeError, match=r"shape \(0, 3\) has 0 elements"):
         opencl.from_host(np.zeros((0, 3)))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,6 +16,8 @@ CONDA_NAMES = {
 }
 # Only conda has to be told about these.
 CONDA_ONLY = {"pip"}
+# Conda's mpi4py brings an MPI library; PyPI's has to be asked for.
+PIP_ONLY = {"mpich", "impi-rt"}
 
 
 def pyproject() -> dict:
@@ -31,7 +34,7 @@ def wanted() -> dict[str, Requirement]:
     project = pyproject()
     extras = project["optional-dependencies"]
     lines = project["dependencies"] + extras["lab"] + extras["verify"] + extras["test"]
-    lines += extras["dev"]
+    lines += extras["mpi"] + extras["dev"] + extras["lint"]
     return parsed(line for line in lines if not line.startswith("llmcl["))
 
 
@@ -47,7 +50,8 @@ def test_both_files_name_the_same_packages_with_the_same_bounds():
     conda, pip = environment()
     python = conda.pop("python")
     assert str(python.specifier) == pyproject()["requires-python"]
-    asked = {CONDA_NAMES.get(name, name): str(r.specifier) for name, r in wanted().items()}
+    needed = {name: r for name, r in wanted().items() if name not in PIP_ONLY}
+    asked = {CONDA_NAMES.get(name, name): str(r.specifier) for name, r in needed.items()}
     offered = {name: str(r.specifier) for name, r in (conda | pip).items()}
     assert {n: s for n, s in offered.items() if n not in CONDA_ONLY} == asked
 
@@ -56,6 +60,20 @@ def test_what_conda_installs_by_pip_has_the_same_marker():
     _, pip = environment()
     for name, requirement in pip.items():
         assert str(requirement.marker) == str(wanted()[name].marker), name
+
+
+def test_the_constraints_are_versions_alone_and_fulfil_what_is_asked_for():
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pins = dict(line.split("==") for line in lines)  # a line with an address does not split
+    assert len(pins) == len(lines)
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    extras = pyproject()["optional-dependencies"].values()
+    for line in [*pyproject()["dependencies"], *sum(extras, [])]:
+        requirement = Requirement(line)
+        if requirement.name == "llmcl" or requirement.marker and not requirement.marker.evaluate():
+            continue
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), line
 
 
 def test_only_lower_bounds_are_asked_for():
@@ -87,3 +105,17 @@ def test_intels_runtime_is_asked_for_only_where_it_has_wheels():
         assert marker.evaluate({"sys_platform": "win32", "platform_machine": "AMD64"})
         assert not marker.evaluate({"sys_platform": "darwin", "platform_machine": "x86_64"})
         assert not marker.evaluate({"sys_platform": "linux", "platform_machine": "aarch64"})
+
+
+def test_every_system_is_asked_for_one_mpi_library():
+    asked = wanted()
+    for system, machine, names in (
+        ("linux", "x86_64", {"mpi4py", "mpich"}),
+        ("linux", "aarch64", {"mpi4py", "mpich"}),
+        ("darwin", "arm64", {"mpi4py", "mpich"}),
+        ("win32", "AMD64", {"mpi4py", "impi-rt"}),
+        ("win32", "ARM64", set()),
+    ):
+        here = {"sys_platform": system, "platform_machine": machine}
+        known = ("mpi4py", "mpich", "impi-rt")
+        assert {name for name in known if asked[name].marker.evaluate(here)} == names

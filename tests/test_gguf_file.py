@@ -394,6 +394,21 @@ def test_changed_file_is_refused(good, tmp_path, case):
     assert str(bad) in str(caught.value) and "\n" not in str(caught.value)
 
 
+NEEDED = [
+    "gpt2.context_length", "gpt2.embedding_length", "gpt2.block_count", "gpt2.feed_forward_length",
+    "gpt2.attention.head_count", "gpt2.attention.layer_norm_epsilon", "tokenizer.ggml.model",
+    "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.merges",
+    "tokenizer.ggml.eos_token_id",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", NEEDED)
+def test_a_key_that_is_missing_is_named(good, tmp_path, key):
+    bad = rewrite(good, tmp_path / "bad.gguf", drop=(key,))
+    with pytest.raises(GgufError, match=f"it has no key {re.escape(key)}"):
+        read_gguf(bad)
+
+
 def test_unchanged_copy_is_read(good, tmp_path):
     assert read_gguf(rewrite(good, tmp_path / "same.gguf")).info == read_gguf(good).info
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def test_a_whole_run(shown, capsys):
     assert [figure.alt for figure in shown["figures"]] == ["What there is to see."]
 
 
+def test_without_ipywidgets_the_run_and_its_last_picture_remain(monkeypatch, capsys):
+    figures = []
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr(monitor, "show", figures.append)
+    seen = watch(fake_steps(5), alt="What there is to see.")
+    assert (seen.last, seen.stopped) == (5, False)
+    assert [figure.alt for figure in figures] == ["What there is to see."]
+    assert capsys.readouterr().out.endswith("✓ trained to step 5\n")
+
+
 def test_a_value_is_taken_once_a_step(shown):
     seen = watch(fake_steps(6), losses={"other text": lambda: 1}, every=3)
     assert [step for step, _ in seen.values["other text"]] == [0, 3, 6]
@@ -70,6 +81,20 @@ def test_the_picture_shows_what_was_seen(shown):
     (norm,), (rate,) = axes["gradient norm"].lines, axes["learning rate"].lines
     np.testing.assert_array_equal(norm.get_ydata(), [2, 2 / 3, 2 / 5])
     np.testing.assert_array_equal(rate.get_ydata(), [0.1, 0.1, 0.1])
+
+
+def test_no_legend_lies_over_the_curves_or_beside_the_picture(shown):
+    losses, measures = {"held out": lambda: 6.0}, {"sentences": lambda: 3, "answers": lambda: 4}
+    watch(fake_steps(5), line=("bigram", 1.5), losses=losses, measures=measures, every=2)
+    (figure,) = shown["figures"]
+    figure.draw_without_rendering()
+    with_legends = [axes for axes in figure.axes if axes.get_legend()]
+    assert len(with_legends) == 2
+    for axes in with_legends:
+        box = axes.get_legend().get_window_extent()
+        assert box.y0 >= axes.bbox.y1 and box.y1 <= figure.bbox.y1 and box.x1 <= figure.bbox.x1
+        if axes.get_title():
+            assert box.x0 > axes.title.get_window_extent().x1
 
 
 def test_the_button_stops_after_the_step_that_is_being_made(shown, capsys):

@@ -3,91 +3,28 @@
 What is started is the command that the Makefile prints, with another port and no browser.
 """
 
-import http.client
-import json
-import os
 import re
-import shlex
-import shutil
 import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 60  # seconds until the server answers
+from lab_server import ROOT, asked, lab_command, lab_server
 
 
 @pytest.fixture(scope="module")
 def command():
     """The words of the command line of `make lab`, for a free port."""
-    pytest.importorskip("jupyterlab")
-    if os.name != "posix" or not shutil.which("make"):
-        pytest.skip("needs make")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    make = ["make", "-n", "lab", f"ARGS=--no-browser --port {port} --ServerApp.port_retries=0"]
-    # Under `make test` the inner make would say where it is.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    printed = subprocess.run(
-        make, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", check=True
-    )
-    # Before it stands what sets up the environment, if that is not done yet.
-    line = printed.stdout.replace("\\\n", "")
-    words = shlex.split(line[line.rindex(" -m jupyterlab") :])
-    assert words[:2] == ["-m", "jupyterlab"] and str(port) in words
-    return [sys.executable, *words], port
+    return lab_command()
 
 
 @pytest.fixture(scope="module")
 def server(command, tmp_path_factory):
     """(port, token) of the running server; it is ended afterwards."""
     words, port = command
-    place = tmp_path_factory.mktemp("jupyter")
-    # Nobody's own settings, so that what is seen is what we start.
-    names = "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR".split()
-    env = os.environ | {name: str(place / name) for name in names} | {"JUPYTER_NO_CONFIG": "1"}
-    env.pop("JUPYTER_TOKEN", None)
-    with open(place / "log", "wb") as log:
-        process = subprocess.Popen(words, cwd=ROOT, env=env, stdout=log, stderr=log)
-        try:
-            yield port, waited_for(place, process)
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def waited_for(place: Path, process) -> str:
-    """The token, from the file that the server writes when it is ready."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and process.poll() is None:
-        for path in place.glob("JUPYTER_RUNTIME_DIR/jpserver-*.json"):
-            text = path.read_text(encoding="utf-8")
-            if text.endswith("}"):
-                return json.loads(text)["token"]
-        time.sleep(0.1)
-    pytest.fail((place / "log").read_text(encoding="utf-8", errors="replace")[-2000:])
-
-
-def asked(port, method, path, token=None):
-    """(status, place that it sends to) of one request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        headers = {"Authorization": f"token {token}"} if token else {}
-        connection.request(method, path, headers=headers)
-        response = connection.getresponse()
-        response.read()
-        return response.status, response.headers.get("Location", "")
-    finally:
-        connection.close()
+    with lab_server(words, ROOT, tmp_path_factory.mktemp("jupyter")) as token:
+        yield port, token
 
 
 def listening(port) -> set[str]:
@@ -139,7 +76,7 @@ def test_other_addresses_of_the_machine_are_refused(server):
 )
 @pytest.mark.parametrize("token", [None, "wrong"])
 def test_without_the_token_nothing_is_given(server, method, path, token):
-    status, to = asked(server[0], method, path, token)
+    status, to, _ = asked(server[0], method, path, token)
     assert status in (401, 403) or (status == 302 and to.startswith("/login")), (status, to)
     assert (ROOT / "README.md").is_file() and not (ROOT / "new.txt").exists()
 
@@ -149,7 +86,7 @@ def test_with_the_token_it_answers(server):
     assert re.fullmatch(r"[0-9a-f]{32,}", token)
     assert asked(port, "GET", "/api/contents?content=0", token)[0] == 200
     assert asked(port, "GET", "/files/README.md", token)[0] == 200
-    status, to = asked(port, "GET", "/lab")
+    status, to, _ = asked(port, "GET", "/lab")
     assert status == 302 and to.startswith("/login")
 
 

@@ -17,7 +17,7 @@ from llmcl.lab.cells import (
     shown_token,
 )
 from llmcl.lab.items import atomic_inc, get_global_id, get_local_id, local, run_items
-from llmcl.lab.pictures import COLORS, explore, figure, png
+from llmcl.lab.pictures import COLORS, explore, figure, page_slider, png
 from llmcl.lab.viewer import Touches, gaps, touch_counts, view_items
 
 m, n, k = 4, 7, 5
@@ -318,6 +318,12 @@ def test_a_slider_takes_labels_and_values_that_cannot_be_keys(shown):
     slider.label = "three"
     assert drawn == [[1, 2, 3], [1, 2]]
     assert "3 numbers" in view.value
+
+
+@pytest.mark.parametrize("start", [1, 2])
+def test_a_slider_says_where_it_is_before_it_is_moved(start):
+    line, _ = page_slider(str, [1, 2], start, "number").children
+    assert line.children[1].value == line.children[0].label == str(start)
 
 
 def test_plain_values_may_be_tuples_and_arrays(shown):

@@ -20,6 +20,8 @@ from notebook_builder import build
 # concept: (how it looks in prose, how it looks in code; None: code is not looked at).
 # Names that lesson 00 must use to show the whole road at once (n_heads, vocab_size) are left out.
 WATCHED = {
+    "all-reduce": (r"\ball-?reduce", r"\bAllreduce\b"),
+    "data-parallel": (r"\bdata[- ]parallel", None),
     "AdamW": (r"\bAdamW\b", None),
     "alignment": (r"\balignments?\b", None),
     "atomic": (r"\batomics?\b", r"\batomic_\w+"),

@@ -415,7 +415,10 @@ def test_local_memory_above_the_portable_limit_is_refused_with_both_numbers(engi
     limit = min(engine.device.info.local_mem_bytes, PORTABLE_LOCAL_BYTES)
     kernels["group"]((16,), (16,), y, limit, 3)
     assert engine.to_host(y)[0] == 3
-    for count in (limit + 4, 40 * 1024, 0, -4, 64.0):
+    kernels["group"]((16,), (16,), y, np.int64(64), 4)
+    assert engine.to_host(y)[0] == 4
+    # 66 is a count of numbers that somebody took for bytes, or the reverse.
+    for count in (limit + 4, 40 * 1024, 0, -4, 64.0, 66, np.int64(limit + 4)):
         said = refused(kernels["group"], y, count, 3, sizes=((16,), (16,)))
         assert repr(count) in said and str(limit) in said
         assert str(engine.device.info.local_mem_bytes) in said and "part" in said

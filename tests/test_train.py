@@ -9,7 +9,7 @@ import pytest
 from llmcl.config import Config
 from llmcl.data import IGNORED, Dialogue, pretrain_rows, tokenizer_texts, tune_rows
 from llmcl.engine import get_engine
-from llmcl.errors import TrainingError
+from llmcl.errors import DeviceError, TrainingError
 from llmcl.evaluate import answers, finishes, recall
 from llmcl.model import GPT
 from llmcl.optimizer import AdamW, Schedule
@@ -77,7 +77,8 @@ def test_every_row_gets_its_turn():
 
 def test_each_source_gives_its_own_share():
     batches = Batches([numbered_rows(2), [([9], [9])] * 50], 4, 0)
-    assert [rows_of(batches(step)).count(9) for step in (1, 2)] == [4, 4]
+    for step in (1, 2):
+        assert sorted(rows_of(batches(step))) == [0, 1, 9, 9, 9, 9]
 
 
 def test_padding_has_no_target():
@@ -90,6 +91,7 @@ def test_padding_has_no_target():
 def test_batch_size_below_one_is_refused(size):
     with pytest.raises(TrainingError, match=f"batch_size {size}"):
         Batches([numbered_rows(3)], size, 0)
+    assert len(rows_of(Batches([numbered_rows(3)], 1, 0)(1))) == 1
 
 
 # ---- the loop ----
@@ -106,6 +108,32 @@ def test_loss_falls_and_is_read_at_logged_steps_only(engine):
     assert all(step.norm > 0 and step.speed > 0 for step in logged.values())
     assert all(step.norm is None and step.speed is None for step in steps if step.loss is None)
     assert [step.rate for step in steps] == [Schedule(1e-2, 25).at(n) for n in range(1, 26)]
+
+
+def test_speed_is_tokens_that_count_over_the_time_since_the_last_logged_step(monkeypatch):
+    clock = iter(range(100, 200, 4))  # every look at the clock is four seconds after the last
+    monkeypatch.setattr("llmcl.train.time.perf_counter", lambda: float(next(clock)))
+    model, optimizer = start(Engine(np.float32))
+    steps = list(train_steps(model, optimizer, BATCHES, Schedule(1e-2, 13), log_every=5))
+    counted = (BATCHES(1)[1] >= 0).sum()
+    speeds = {step.step: step.speed for step in steps if step.speed is not None}
+    assert speeds == {1: counted / 4, 5: counted, 10: 5 * counted / 4, 13: 3 * counted / 4}
+
+
+def test_a_step_that_finds_no_room_gives_back_what_it_kept(monkeypatch):
+    """Also what layers inside of layers keep: it is most of the memory."""
+    model, optimizer = start(Engine(np.float32))
+
+    def no_room(*args):
+        raise DeviceError("no room")
+
+    monkeypatch.setattr(optimizer, "step", no_room)
+    with pytest.raises(DeviceError):
+        list(train_steps(model, optimizer, BATCHES, Schedule(1e-2, 1)))
+    block = model.blocks[0]
+    inside = block.attention, block.attention.qkv, block.ffn_norm, block.feed_forward.down
+    for layer in (model.embedding, *inside, model.output_norm, model.head):
+        assert layer.saved == ()
 
 
 def test_both_engines_learn_the_same():

@@ -90,6 +90,23 @@ def test_text_longer_than_the_context_is_not_asked(good):
 
 # ---- files that load, and are wrong ----
 
+LOUD = {
+    "no kinds of tokens": ({"drop": ("tokenizer.ggml.token_type",)}, "load log"),
+    "no template": ({"drop": ("tokenizer.chat_template",)}, "chat template"),
+    "a begin token": (
+        {"keys": {"tokenizer.ggml.add_bos_token": (True, GGUFValueType.BOOL)}},
+        "token ids",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", LOUD)
+def test_key_of_the_tokenizer_that_is_wrong_is_found(good, tmp_path, fault):
+    changes, row = LOUD[fault]
+    bad = rewrite(good, tmp_path / "bad.gguf", **changes)
+    assert row in wrong_rows(verify(bad, SENTENCES[:1], DIALOGUES[:1]))
+
+
 SILENT = {
     "transposed square matrix": {"tensors": {"blk.0.attn_output.weight": np.transpose}},
     "heads": {"keys": {"gpt2.attention.head_count": (4, GGUFValueType.UINT32)}},
@@ -155,6 +172,13 @@ def test_llama_cpp_names_the_reason(good, tmp_path):
     (tmp_path / "text.gguf").write_text("no model")
     with pytest.raises(GgufError, match="refuses .*magic"):
         ask_llama(tmp_path / "text.gguf", [])
+
+
+def test_llama_cpp_wants_counts_of_32_bits(good, tmp_path):
+    keys = {"gpt2.block_count": (2, GGUFValueType.UINT64)}
+    bad = rewrite(good, tmp_path / "bad.gguf", keys=keys)
+    with pytest.raises(GgufError, match="wrong type u64 but expected type u32"):
+        ask_llama(bad, [])
 
 
 def test_process_that_aborts_leaves_ours_alive(good, tmp_path):

@@ -28,7 +28,7 @@ from .models import checkpoint, keep_checkpoint
 from .monitor import watch
 from .pictures import COLORS, explore, figure, show
 from .questions import predict, quiz, reveal
-from .session import folder, keep, kept, start, summary
+from .session import folder, keep, kept, mark, start, summary
 from .timing import launches, medians
 from .troubles import show_troubles, trouble
 from .viewer import gaps, touch_counts, view_items
@@ -38,7 +38,7 @@ __all__ = [
     "device_answer", "exercise", "explore", "explore_file", "explore_pieces", "figure", "folder",
     "gaps", "get_global_id", "get_global_size", "get_group_id", "get_local_id", "get_local_size",
     "get_num_groups", "gguf_parts", "heat", "keep", "keep_checkpoint", "kept", "kernel_exercise",
-    "launches", "llama_logs", "llama_refusal", "local", "medians",
+    "launches", "llama_logs", "llama_refusal", "local", "mark", "medians",
     "predict", "quiz", "reveal", "run_broken", "run_items", "show", "show_broken", "show_kernel",
     "show_pieces", "show_troubles", "start", "summary", "term", "touch_counts", "trouble",
     "view_items", "watch",

@@ -11,7 +11,8 @@ def bundle(text: str, png: bytes | None = None, widget=None, width: int | None =
     except ImportError:
         print(text)
         return
-    data, metadata = {"text/plain": text}, {}
+    data: dict[str, object] = {"text/plain": text}
+    metadata: dict[str, object] = {}
     if png is not None:
         data["image/png"] = png
         metadata["image/png"] = {"alt": text} | ({"width": width} if width else {})

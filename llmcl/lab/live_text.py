@@ -13,8 +13,11 @@ def live_text(label: str) -> Callable[[str], None]:
     Where nobody watches, only the label is shown, in brackets: what a model writes differs from
     device to device, and a stored page must not.
     """
-    from ipywidgets import HTML
-
+    try:
+        from ipywidgets import HTML
+    except ImportError:  # nothing on a page can be replaced
+        bundle(f"({label})")
+        return lambda text: None
     page = HTML()
     bundle(f"({label})", widget=page)
 

@@ -54,7 +54,7 @@ def llama_logs(path: str | os.PathLike, prompts: Sequence[Sequence[int]]) -> np.
     The prompts are lists of token ids; what the shares leave out of the logits is one number that
     is common to a row. A token that llama.cpp does not report is NaN.
     """
-    body = {"n_predict": 1, "temperature": 0, "n_probs": 2**20, "cache_prompt": False}
+    body: dict = {"n_predict": 1, "temperature": 0, "n_probs": 2**20, "cache_prompt": False}
     # A token that is part of a character is not reported with its shares; a dot is whole. The
     # shares are those before this wish.
     body["logit_bias"] = [[".", 1000.0]]

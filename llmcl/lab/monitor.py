@@ -130,14 +130,16 @@ class _Picture:
     def draw(self, alt: str) -> Figure:
         """The figure as of now."""
         made = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI)
-        made.alt = alt
+        made.alt = alt  # type: ignore[attr-defined]  # it travels with its picture
         below = ["norm", "rate", *["measures"] * bool(self.measures)]
-        panels = made.subplot_mosaic([["loss"] * len(below), below], height_ratios=[3, 2])
+        layout: list = [["loss"] * len(below), below]
+        panels = made.subplot_mosaic(layout, height_ratios=[3, 2])
         # Fixed margins: a layout found anew would take half of the time of each picture.
         made.subplots_adjust(0.07, 0.1, 0.98, 0.94, wspace=0.4, hspace=0.45)
         for axes in panels.values():
             style(axes)
             axes.set_xlabel("step")
+            axes.locator_params("x", integer=True)
         steps = self.seen.steps
         numbers = [step.step for step in steps]
         self._loss(panels["loss"], numbers)
@@ -151,7 +153,7 @@ class _Picture:
             self._values(panels["measures"], self.measures)
             panels["measures"].set_ylim(bottom=0)
             if len(self.measures) > 1:
-                panels["measures"].legend(fontsize="small")
+                _legend_above(panels["measures"])
             else:
                 panels["measures"].set_title(self.measures[0], fontsize="medium")
         return made
@@ -166,7 +168,7 @@ class _Picture:
             axes.axhline(value, color="0.3", linestyle="--", label=name)
         axes.set_ylim(bottom=0)
         axes.set_title("loss", fontsize="medium")
-        axes.legend(loc="upper right")
+        _legend_above(axes)
 
     def _values(self, axes, names):
         for name in names:
@@ -174,14 +176,26 @@ class _Picture:
             axes.plot([n for n, _ in pairs], [v for _, v in pairs], "o-", markersize=4, label=name)
 
 
+def _legend_above(axes) -> None:
+    """A legend in the title's line: inside, it would cover the newest point."""
+    names = axes.get_legend_handles_labels()[1]
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(names), frameon=False,
+        fontsize="small", borderaxespad=0.0, columnspacing=1.0, handlelength=1.5,
+    )  # fmt: skip
+
+
 class _Live:
     """The widget: a Stop button, a line of words, and the picture. It is gone when closed."""
 
     def __init__(self, picture: _Picture):
-        from ipywidgets import Button, HBox, Image, Label, Layout, VBox
-
         self.picture, self.stop = picture, threading.Event()
-        self.next = 0.0
+        self.next, self.widgets = 0.0, []
+        try:
+            from ipywidgets import Button, HBox, Image, Label, Layout, VBox
+        except ImportError:  # the picture of the end must do; an interrupt still stops the run
+            bundle(LIVE)
+            return
         button = Button(description="Stop", icon="stop", tooltip="Stop after this step")
         self.words = Label("step 0")
         self.image = Image(
@@ -196,7 +210,7 @@ class _Live:
     def update(self) -> None:
         """Draws anew if it is time."""
         began = time.monotonic()
-        if began < self.next or not self.picture.seen.steps:
+        if not self.widgets or began < self.next or not self.picture.seen.steps:
             return
         step = self.picture.seen.steps[-1]
         self.words.value = f"step {step.step} · loss {step.loss:.2f}"

@@ -29,7 +29,7 @@ def figure(alt: str, width: float = 6.4, height: float = 3.2, columns: int = 1):
     if columns < 1:
         raise LlmclError(f"a picture has at least 1 column; {columns} is none.")
     made = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
-    made.alt = alt
+    made.alt = alt  # type: ignore[attr-defined]  # it travels with its picture
     side_by_side = list(made.subplots(1, columns, squeeze=False)[0])
     for axes in side_by_side:
         style(axes)
@@ -45,8 +45,9 @@ def style(axes) -> None:
 
 def show(made: Figure) -> None:
     """Displays a figure of figure(), with its text below."""
-    bundle(made.alt, png(made), width=int(made.get_figwidth() * DPI))
-    caption(made.alt)
+    alt = made.alt  # type: ignore[attr-defined]
+    bundle(alt, png(made), width=int(made.get_figwidth() * DPI))
+    caption(alt)
 
 
 def png(made: Figure) -> bytes:
@@ -136,15 +137,21 @@ def _slider(frame: Callable, values: Sequence, first, name: str):
 
 
 def page_slider(page: Callable, values: Sequence, first, name: str):
-    """A slider over values, or (label, value) pairs, with page(value), a piece of HTML, below."""
-    from ipywidgets import HTML, HBox, Label, Layout, SelectionSlider, VBox
+    """A slider over values, or (label, value) pairs, with page(value), a piece of HTML, below.
 
+    None where ipywidgets is not installed.
+    """
+    try:
+        from ipywidgets import HTML, HBox, Label, Layout, SelectionSlider, VBox
+    except ImportError:  # the picture at the start must do
+        return None
     # The slider's own readout cuts off what is longer than a number, so the label stands behind it.
     slider = SelectionSlider(
-        options=list(values), value=first, description=name, readout=False,
+        options=list(values), description=name, readout=False,
         style={"description_width": "initial"}, layout=Layout(width="420px", max_width="100%"),
     )  # fmt: skip
-    chosen = Label(slider.label)
+    slider.value = first  # given above, it would leave the first value without its label
+    chosen = Label(slider.label, layout=Layout(margin="2px 2px 2px 12px"))  # clear of the handle
     view = HTML(close_lines(page(first)))
 
     def update(change):

@@ -1,6 +1,8 @@
 """Who reads what: the elements that each work-item touches, as run_items recorded them."""
 
 from collections import defaultdict, namedtuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import PatchCollection
@@ -84,22 +86,27 @@ def view_items(run: Run, arrays=None, by: str = "item", start=None) -> None:
     start that does not exist, and for more than 40 cells a side.
     """
     names = _known(run, run.shapes if arrays is None else arrays)
+    # What is gone through, the sentence on one of it, and its picture.
+    shown_run: Any
+    words: Callable
+    draw: Callable
+    pairs: list[tuple]
     panels, height = _layout(run, names)
     if by == "item":
-        values, words, draw = _items(run), _item_words, _draw_item
+        values, shown_run, words, draw = _items(run), run, _item_words, _draw_item
         start = (start,) if isinstance(start, (int, np.integer)) else start
         pairs = [(shown(item), item) for item in values]
     elif by == "step":
         line = _neighbours(run)
         steps = _steps(run, names, line)
         pairs = [(f"{k} of {len(steps)}", k) for k in range(1, len(steps) + 1)]
-        run, words, draw = steps, _step_words, _draw_step
+        shown_run, words, draw = steps, _step_words, _draw_step
     else:
         raise LlmclError(f"by={by!r} is neither 'item' nor 'step'.")
     explore(
-        lambda axes, value: draw(axes, run, panels, value),
+        lambda axes, value: draw(axes, shown_run, panels, value),
         pairs,
-        lambda value: words(run, panels, value),
+        lambda value: words(shown_run, panels, value),
         "work-item" if by == "item" else "step",
         start,
         width=_WIDTH / 100,
@@ -157,9 +164,9 @@ def _items(run) -> list[tuple[int, ...]]:
 # ---- one work-item ----
 
 
-def _touched(run, item, name) -> dict[int, list]:
+def _touched(run, item, name) -> dict[int, tuple]:
     """For every element that a work-item touches: when it did first, and how ("both" for both)."""
-    touched = {}
+    touched: dict[int, tuple] = {}
     for number, access in enumerate(run.of(item), start=1):
         if access.array == name:
             when, kind = touched.get(access.place, (number, access.kind))
@@ -328,7 +335,7 @@ def _label(axes, panel, corner, mark, color, small) -> None:
     """A cell's mark, with a small number below it or without; beside the cell if it is too long."""
     side = panel.cell
     x, y = corner[0] + side / 2, corner[1] + (0.33 if small else 0.5) * side
-    style = {"ha": "center", "va": "center", "color": readable(COLORS[color])}
+    style: dict = {"ha": "center", "va": "center", "color": readable(COLORS[color])}
     size = min(0.62 * side, 1.3 * side / len(mark), 12)
     if size < _SMALLEST:
         x, size = corner[0] + side + 4, _SMALLEST + 2

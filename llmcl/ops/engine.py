@@ -116,13 +116,18 @@ class Engine:
 
     def empty(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
         """A tensor whose contents are whatever lay there before."""
-        tensor = Tensor(None, tuple(shape), np.dtype(dtype), self)
+        tensor = self._without_buffer(tuple(shape), np.dtype(dtype))
+        tensor.buffer = self._buffer(4 * tensor.size)
+        return tensor
+
+    def _without_buffer(self, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+        """A tensor that has no buffer yet; ShapeError if a kernel cannot count its elements."""
+        tensor = Tensor(None, shape, dtype, self)
         if not 0 < tensor.size < 2**31:
             raise ShapeError(
                 f"a tensor of shape {tensor.shape} has {tensor.size} elements; kernels count with "
                 "32-bit integers, so it must be from 1 to 2147483647."
             )
-        tensor.buffer = self._buffer(4 * tensor.size)
         return tensor
 
     def zeros(self, shape: tuple[int, ...], dtype=FLOAT32) -> Tensor:
@@ -184,6 +189,7 @@ class Engine:
             parts = {name: self.zeros(shape) for name, shape in shapes.items()}
             return list(parts.values()), parts
         starts, end = layout(shapes)
+        tensor = self._without_buffer((end,), FLOAT32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         try:
             whole = cl.Buffer(self.device.context, flags, hostbuf=np.zeros(end, np.float32))
@@ -194,13 +200,14 @@ class Engine:
                 f"{self.name} has no room for {4 * end / 2**20:.1f} MiB of parameters; "
                 "use a smaller model."
             ) from error
+        tensor.buffer = whole
         parts = {
             name: Tensor(
                 whole.get_sub_region(4 * starts[name], 4 * math.prod(shape)), shape, FLOAT32, self
             )
             for name, shape in shapes.items()
         }
-        return [Tensor(whole, (end,), FLOAT32, self)], parts
+        return [tensor], parts
 
     def write(self, tensor: Tensor, array, row: int = 0) -> None:
         """Copies host rows into a tensor, the first of them to `row`."""

@@ -100,7 +100,9 @@ def plain(name: str, solved: bool = False) -> nbformat.NotebookNode:
             blocks.add(block)
             made = cell.metadata.get("made") == "glossary"
             for part, text in glossary.blocks() if made else [(block, cell.source)]:
-                cells.append(new_cell("markdown", f"{number}-{part}", text))
+                made_cell = new_cell("markdown", f"{number}-{part}", text)
+                made_cell.metadata |= {k: v for k, v in cell.metadata.items() if k == "tags"}
+                cells.append(made_cell)
             continue
         codes += 1
         stub, solution = stub_and_solution(cell.source)

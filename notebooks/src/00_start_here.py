@@ -56,7 +56,7 @@
 #     minutes: {core: 35, full: 50}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 00 · Start here
 #
 # In this lesson five sentences become a language model, the model becomes a file, and other
@@ -212,7 +212,7 @@ print("✓ three numbers went to the device and came back")
 #
 # This sentence goes with you through the whole book:
 
-# %%
+# %% tags=["slide"]
 sentence = "The sun warms the land and the sea."
 words = sentence.split()
 for word, following in zip(words, words[1:]):
@@ -249,7 +249,7 @@ print("\n".join(sentences))
 # piece. Here there may be 320 of them. 256 are the single bytes; the others are learned. Lesson 02
 # does that by hand.
 
-# %%
+# %% tags=["slide"]
 from llmcl.tokenizer import ByteBPE
 
 tokenizer = ByteBPE.train(sentences, vocab_size=320)
@@ -361,7 +361,7 @@ print("✓ one score for each token, at each place")
 # A score can be any number. A likelihood cannot: it is positive, and all of them together are one.
 # The exponential makes numbers positive and keeps their order; a division makes the total one.
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 def softmax(x):
@@ -406,7 +406,7 @@ print("✓ 37 helpers in a shuffled order give the same shares")
 #
 # </details>
 
-# %%
+# %% tags=["slide"]
 lab.show_kernel("softmax", "softmax_forward")
 
 # %% [markdown] id="check"
@@ -417,7 +417,7 @@ lab.show_kernel("softmax", "softmax_forward")
 # "a bit": rounding has rules, and from them follows a **bound**, the largest error that rounding
 # can explain. A **check** compares every element's error with its bound.
 
-# %%
+# %% tags=["slide"]
 from llmcl.reference import bounds
 
 exact = x.astype(np.float64)
@@ -443,7 +443,7 @@ lab.check("wrong softmax on 4 x 4 ones", wrong_softmax(ones), softmax(ones), 1e-
 # The check was passed, and the function is wrong. Square and constant inputs hide such mistakes.
 # Random numbers in an odd shape do not:
 
-# %%
+# %% tags=["slide"]
 try:
     lab.check("wrong softmax on 37 x 53", wrong_softmax(exact), softmax(exact), bound)
 except lab.CheckFailed as error:
@@ -460,7 +460,7 @@ except lab.CheckFailed as error:
 # Look at one place. The right token has some share. The **loss** there is minus the logarithm of that
 # share (the natural one, `np.log`):
 
-# %%
+# %% tags=["slide"]
 for share in (1.0, 0.5, 0.1, 0.01):
     print(f"share {share:<4} → loss {0 - np.log(share):.2f}")
 
@@ -496,7 +496,7 @@ assert abs(first_loss - np.log(tokenizer.vocab_size)) < 0.3
 log_v = np.log(tokenizer.vocab_size)
 print(f"✓ it is near the logarithm of {tokenizer.vocab_size} tokens, {log_v:.1f}")
 
-# %% [markdown] id="training"
+# %% [markdown] id="training" tags=["slide"]
 # ## Stage 5: training
 #
 # Now the model learns, in small steps. Each step has three parts:
@@ -542,7 +542,7 @@ print("✓ the loss fell to less than a twentieth")
 # The curve is the loss. Run the cell, then move the slider, with the mouse or with the arrow keys,
 # and read what the model said at that step. When does it find the first right word? When the last?
 
-# %%
+# %% tags=["slide"]
 def draw(axes, step):
     axes.plot(losses)
     axes.plot([step], [losses[step]], "o", markersize=10)
@@ -602,7 +602,7 @@ print("✓ the model from the file says the same")
 # Still, our reader might share a mistake with our writer. So we ask two that do not know us. The
 # first is the reader of the package `gguf`, from the makers of the format.
 
-# %%
+# %% tags=["slide"]
 from gguf import GGUFReader
 
 reader = GGUFReader(path)
@@ -685,7 +685,7 @@ def road():
 #
 # </details>
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # You took five sentences from text to a file that llama.cpp opens. Everything you used lies in the

@@ -22,7 +22,7 @@
 #     minutes: {core: 30, full: 50}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 00a · Warm-up: C for Python people
 #
 # The kernels of this book are written in C. You need very little of it, and you can learn that
@@ -42,7 +42,7 @@ from llmcl import lab
 
 lab.start("00a")
 
-# %% [markdown] id="idea"
+# %% [markdown] id="idea" tags=["slide"]
 # ## The idea: Python, with three things said aloud
 #
 # Here is a line of Python and the same line in C:
@@ -66,7 +66,7 @@ lab.start("00a")
 # Python string: three quotes hold several lines, and the `r` says that Python changes nothing in
 # them.
 
-# %%
+# %% tags=["slide"]
 text = r"""
 __kernel void first(__global float *restrict out)
 {
@@ -93,7 +93,7 @@ __kernel void first(__global float *restrict out)
 #
 # **Before you run it:** which three numbers will come out?
 
-# %%
+# %% tags=["slide"]
 from llmcl.engine import get_engine
 
 engine = get_engine()
@@ -125,7 +125,7 @@ lab.quiz("00a.e1")
 # %% [markdown] id="int-minus"
 # The device knows:
 
-# %%
+# %% tags=["slide"]
 text = r"""
 __kernel void minus(__global int *restrict out)
 {
@@ -211,7 +211,7 @@ print(table.ravel())
 # The number in each cell is its place in the line: its **flat index**. Move the slider along the
 # line, and watch where you are in the table. What happens when a row ends?
 
-# %%
+# %% tags=["slide"]
 def draw(axes, place):
     here = (place // 5, place % 5)
     axes[0].set_anchor("W")
@@ -290,7 +290,7 @@ print(x.sum(axis=1))
 # whether an access went wrong. What does `x + row * n` mean, if `x` is a place in memory and not a
 # number?
 
-# %%
+# %% tags=["slide"]
 def row_sums(x, out, rows, n):
     for row in range(rows):
         start = x + row * n          # a pointer to the first number of the row
@@ -342,13 +342,13 @@ lab.check("row sums", engine.to_host(out), x.sum(axis=1), 0.0)
 # Here is the sum of a line of numbers. One character too many stands in it: `<=` where `<` should
 # be. Can you say which element the last round reads?
 
-# %%
+# %% tags=["slide"]
 lab.show_broken("00a.past_end")
 
 # %% [markdown] id="break-python"
 # What would Python do with such a loop?
 
-# %%
+# %% tags=["slide"]
 numbers, total = [3, 1, 4, 1, 5], 0
 try:
     for i in range(len(numbers) + 1):
@@ -372,7 +372,7 @@ lab.device_answer("00a.past_end", engine)
 # this book, and the next cell runs the broken kernel on it. Where there is none, the cell says so,
 # and the one below it finds the same.
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("00a.past_end")
 
 # %% [markdown] id="break-after"
@@ -487,7 +487,7 @@ lab.build(engine, largest_text).largest((1,), (1,), on_device, out, 15)
 assert engine.to_host(out)[0] == x.max()
 print("✓ the largest number of the table was found")
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | | Python | C |

@@ -16,7 +16,7 @@
 #     minutes: {core: 25, full: 40}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 00b · Warm-up: Shapes
 #
 # Many mistakes in a language model are not wrong formulas. They are right numbers in the wrong
@@ -64,7 +64,7 @@ x = rng.integers(0, 10, (len(words), 4))
 for word, numbers in zip(words, x):
     print(f"{word:>6} {numbers}")
 
-# %% [markdown] id="idea-shape"
+# %% [markdown] id="idea-shape" tags=["slide"]
 # The **shape** of such a table says how many rows it has, and how many columns: (8, 4). Rows come
 # first. Throughout this book, the rows are places in a text, and the columns are called
 # **channels**. The letters for their lengths are `T`, for time, because a text is read one place
@@ -81,7 +81,7 @@ print(T, "places,", C, "channels")
 # a mixture: so much of channel 0, so much of channel 1, and so on. How would you compute that for one
 # word and one new channel?
 
-# %%
+# %% tags=["slide"]
 word = np.array([2.0, 1.0, 0.0, 3.0])
 recipe = np.array([0.5, 1.0, 2.0, 1.0])
 print(word * recipe)
@@ -116,7 +116,7 @@ w = rng.integers(0, 3, (4, 6))
 assert (x @ w).shape == shape_of_product()
 print("✓ NumPy agrees")
 
-# %% [markdown] id="product-rule"
+# %% [markdown] id="product-rule" tags=["slide"]
 # The two lengths in the middle, 4 and 4, have to agree, because they are multiplied pair by pair.
 # They disappear in the sum. The outer two remain. What if the middle ones do not agree, as in (4, 6)
 # times (8, 4)? The end of NumPy's message names them:
@@ -184,7 +184,7 @@ lab.check("product with loops", product(a, b), a @ b, 1e-12)
 # (6,) are added, and the shapes differ. NumPy lines shapes up **from the right**, and what is
 # missing, or has length 1, is repeated. This is called **broadcasting**.
 
-# %%
+# %% tags=["slide"]
 bias = np.array([10, 20, 30, 40, 50, 60])
 y = x @ w + bias
 assert all((y[t] == (x @ w)[t] + bias).all() for t in range(T))
@@ -211,7 +211,7 @@ def shape_of_scaled():
     return 4, 4
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 mean, scale = np.ones(4), np.ones((4, 1))
 assert (mean * scale).shape == shape_of_scaled()
 print("✓ no error, and sixteen numbers instead of four")
@@ -223,7 +223,7 @@ print("✓ no error, and sixteen numbers instead of four")
 # line at other places. A **transpose** turns the table: rows become columns, and the line gets
 # another order. `.T` is NumPy's transpose, and `.ravel()` shows the line.
 
-# %%
+# %% tags=["slide"]
 table = np.arange(6).reshape(2, 3)
 print("reshaped: ", table.reshape(3, 2).ravel())
 print("transposed:", table.T.ravel())
@@ -232,7 +232,7 @@ print("transposed:", table.T.ravel())
 # Both have the shape (3, 2). Below are the first three words: `The` is blue, `sun` is orange, `warms`
 # is green. Run the cell and move the slider. Where do a word's numbers go?
 
-# %%
+# %% tags=["slide"]
 owners = np.repeat(list(lab.COLORS)[:3], 4).reshape(3, 4)
 small = x[:3]
 views = {
@@ -259,7 +259,7 @@ lab.explore(draw, list(views), in_words, name="view", start="reshape")
 # Suppose that a layer wants channels as rows: (C, T). Somebody writes `x.reshape(C, T)`. The shape is
 # right. Here is a test that looks fair:
 
-# %%
+# %% tags=["slide"]
 def channels_first(x):
     return x.reshape(x.shape[1], x.shape[0])
 
@@ -269,7 +269,7 @@ lab.check("wrong channels_first on ones", channels_first(ones), ones.T, 0.0)
 # %% [markdown] id="break-after"
 # Passed, and wrong. In a table of ones nobody can tell who is who. What would you test with?
 
-# %%
+# %% tags=["slide"]
 try:
     lab.check("wrong channels_first on our words", channels_first(x), x.T, 0.0)
 except lab.CheckFailed:
@@ -336,7 +336,7 @@ batch = rng.normal(size=(2, 5, 3))
 assert channel_means(batch).shape == (2, 5)
 print("✓ one number for each of ten words")
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | | shapes |

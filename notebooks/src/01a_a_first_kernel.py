@@ -38,7 +38,7 @@
 #     minutes: {core: 50, full: 80}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 01a · A first kernel
 #
 # In this lesson you write a small function in C and run it on your device, with nothing but
@@ -69,7 +69,7 @@ for i in range(7):
     sums[i] = ones[i] + tens[i]
 print(sums)
 
-# %% [markdown] id="idea-2"
+# %% [markdown] id="idea-2" tags=["slide"]
 # The line with `for` decides **which** `i` comes next. The line below it does the **work** for one
 # `i`. No `i` needs the result of another. So the order does not matter, and all seven could happen
 # at once.
@@ -123,7 +123,7 @@ assert (c == want).all()
 # %%
 lab.predict("01a.1", guess=None)
 
-# %%
+# %% tags=["slide"]
 run = lab.run_items(add_item, 7, a, b, c, group=4)
 lab.reveal("01a.1", run.size[0] - 7)
 print(run.size[0], "work-items for 7 numbers")
@@ -136,7 +136,7 @@ run.report()
 # So the function must be told how many numbers there are, and a work-item without one must leave.
 # That line is the **guard**:
 
-# %%
+# %% tags=["slide"]
 def add_item(a, b, c, n):
     i = get_global_id(0)
     if i >= n:
@@ -152,7 +152,7 @@ assert (c == want).all()
 # Now the same in C. For Python it is only a text. Your program, which is called the **host**, will
 # hand it to the device's driver, which compiles it.
 
-# %%
+# %% tags=["slide"]
 add_text = """
 __kernel void add(__global const float *a, __global const float *b,
                   __global float *c, const int n)
@@ -254,7 +254,7 @@ assert a_there.size == a.nbytes == 28
 # Why `np.int32(7)` and not `7`? A number of Python has no fixed size; the kernel wants four bytes. The
 # event that comes back is a receipt, which we do not need.
 
-# %%
+# %% tags=["slide"]
 def whole_groups(count, group):
     """The smallest multiple of group that is not below count."""
     return (count + group - 1) // group * group
@@ -496,7 +496,7 @@ assert (costs == lists @ prices).all()
 # %% [markdown] id="product-kernel"
 # And the kernel, from the folder `kernels/`. What is new in it?
 
-# %%
+# %% tags=["slide"]
 lab.show_kernel("matmul", "matmul_naive")
 
 # %% [markdown] id="product-read"
@@ -573,7 +573,7 @@ print("✓ of 10000 numbers, none is rounded by more than u of itself")
 #
 # The magnitudes count, not the result. Why? Watch:
 
-# %%
+# %% tags=["slide"]
 terms = np.array([1e8, 1.0, -1e8], dtype=np.float32)
 total = np.float32(0)
 for term in terms:
@@ -664,7 +664,7 @@ lab.view_items(run, start=(1, 2))
 # 0, 1, 2 and 3, at their first access to each array. A cell holds the ids of those who touch it. This
 # time the matrices are square:
 
-# %%
+# %% tags=["slide"]
 def square(item):
     """The run of an item on two random 4 x 4 matrices; it prints whether the result is right."""
     a, b = np.random.default_rng(1).normal(size=(2, 4, 4)).astype(np.float32)
@@ -712,7 +712,7 @@ print("mystery:      in a", lab.gaps(hidden, "a"), "apart, in b", lab.gaps(hidde
 # Here the product has lost its guard. `lab.run_broken` shows the line that is gone, checks the kernel
 # on two shapes, in groups of 4 by 4, and asks Oclgrind:
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("01a.no_guard")      # with a line gone, the lines below it are one up
 
 # %% [markdown] id="break-guard"
@@ -743,7 +743,7 @@ lab.check("with its guard", product(a, b), a.astype(np.float64) @ b.astype(np.fl
 # Now the riddle's change, in the kernel. The launch stays as it was. Before you run it: on which of
 # the two shapes will the check find it?
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("01a.swapped_ids")
 
 # %% [markdown] id="break-swap-2"
@@ -904,7 +904,7 @@ __kernel void product_t(__global const float *a, __global const float *b,
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # You can take a text in C to a result: platform, device, context, queue, program, kernel, buffers,

@@ -20,7 +20,7 @@
 #     minutes: {core: 60, full: 90}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 01b · Groups
 #
 # In this lesson work-items become a team: they share memory, wait for each other, and add up a line
@@ -47,14 +47,14 @@ lab.start("01b")
 # Now take eight helpers. Each adds one number of the upper half to its partner in the lower half.
 # Then four helpers do the same with the eight numbers that are left, then two, then one:
 
-# %%
+# %% tags=["slide"]
 numbers = list(range(16))
 while len(numbers) > 1:
     half = len(numbers) // 2
     numbers = [numbers[i] + numbers[i + half] for i in range(half)]
     print(numbers)
 
-# %% [markdown] id="idea-2"
+# %% [markdown] id="idea-2" tags=["slide"]
 # Fifteen additions still, but only four rounds. In a round, all additions happen at once. Drawn on
 # paper they look like a tree, so this is a **tree sum**. Its other name is **reduction**.
 #
@@ -145,7 +145,7 @@ print("its place:", places)
 assert (groups * 4 + places == np.arange(12)).all()
 print("✓ global id = group id · local size + local id")
 
-# %% [markdown] id="item-memory"
+# %% [markdown] id="item-memory" tags=["slide"]
 # ### A memory for the group
 #
 # There are three kinds of memory. You have used two of them already:
@@ -167,7 +167,7 @@ print("✓ global id = group id · local size + local id")
 # A first task, smaller than a sum: every group turns its four numbers around. Each work-item writes
 # its number into local memory, and then reads the one of its opposite.
 
-# %%
+# %% tags=["slide"]
 def mirror_item(x, y, part):
     i, me = get_global_id(0), get_local_id(0)
     part[me] = x[i]
@@ -204,7 +204,7 @@ print(findings[-1])
 #
 # Now the sum. It is `tree_sum`, seen by one work-item:
 
-# %%
+# %% tags=["slide"]
 def sum_item(x, sums, part, n):
     i, me = get_global_id(0), get_local_id(0)
     part[me] = x[i] if i < n else 0.0
@@ -427,7 +427,7 @@ assert right[3, 0] == 120
 # Rounds go from top to bottom, work-items from left to right; the last sum is at the left of the last
 # row. Orange is wrong. Move the slider. Which of the two tables changes?
 
-# %%
+# %% tags=["slide"]
 def draw(axes, seed):
     for panel, wait in zip(axes, (True, False)):
         seen = replay(wait, seed)
@@ -459,7 +459,7 @@ print("✓ 100 seeds with barriers give 120 each time; without, more than 20 dif
 # %% tags=["varies"]
 lab.device_answer("01b.no_barrier", engine)
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("01b.no_barrier")
 
 # %% [markdown] id="break-2"
@@ -488,7 +488,7 @@ def leaving_item(x, y, part, n):
 x, y = np.arange(14, dtype=np.float32), np.zeros(14, np.float32)
 lab.run_items(leaving_item, 14, x, y, lab.local(8), 14, group=8).report()
 
-# %% [markdown] id="break-return-2"
+# %% [markdown] id="break-return-2" tags=["slide"]
 # **Every work-item of a group must reach every barrier.** If one leaves, the others may wait for it
 # without end. Some devices hang, some give wrong numbers, some do as if nothing were wrong. We do not
 # try it on yours. What does the strict device say about such a `group_sum`?
@@ -571,7 +571,7 @@ lab.view_items(run[naive], ["a", "b"], by="step", start=2)      # the second ter
 # %% [markdown] id="order-3"
 # Now `swapped`. Which matrix do the neighbours share, and how do they lie in the other one?
 
-# %%
+# %% tags=["slide"]
 lab.view_items(run[swapped], ["a", "b"], by="step", start=2)
 
 # %%
@@ -632,13 +632,13 @@ def piece_words(gap):
     return (f"At a gap of {gap}, numbers that 16 neighbours want: {wanted} (dark blue). Fetched: "
             f"{8 * pieces(places)}, in {pieces(places)} of the columns (the rest is light blue).")
 
-lab.explore(draw_pieces, [0, 1, 2, 4, 8, 16], piece_words, name="gap", start=4, height=2.4)
+lab.explore(draw_pieces, [0, 1, 2, 4, 8, 16], piece_words, name="gap", start=4, height=2.0)
 
 # %% [markdown] id="pieces-count"
 # From a gap of 8 on, every number comes in a piece of its own. Now a bundle of 32, in a product of
 # 1024 x 1024, at the first step of the sum. How many pieces?
 
-# %%
+# %% tags=["slide"]
 far_apart, side_by_side, same = [1024 * i for i in range(32)], list(range(32)), [0] * 32
 print("naive:  ", pieces(far_apart), "of a +", pieces(same), "of b")
 print("swapped:", pieces(same), "of a +", pieces(side_by_side), "of b")
@@ -908,7 +908,7 @@ kernel((37 * 48,), (48,), engine.from_host(x), sums, 4 * 48, 1000)
 bound = 1000 * 2.0**-24 * np.abs(exact).sum(axis=1)
 lab.check("row_sums", engine.to_host(sums), exact.sum(axis=1), bound)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A **group** shares local memory and barriers. Groups of one launch cannot wait for each other.

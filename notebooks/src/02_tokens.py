@@ -23,7 +23,7 @@
 #     minutes: {core: 65, full: 90}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 02 · Tokens
 #
 # A model computes with numbers. In this lesson you turn text into numbers and back: first with a
@@ -113,7 +113,7 @@ def word_ids(text, number_of):
 # %% [markdown] id="lost"
 # Nothing fails any more. Before you run it: which of these four texts come back as they were?
 
-# %%
+# %% tags=["slide"]
 word_at[0] = "<unk>"
 for text in ("The zebra sees the sea.", "The wolf hears the sea.", "the sea", "The  sun"):
     ids = word_ids(text, number_of)
@@ -165,7 +165,7 @@ print(dictionary.decode(dictionary.encode(korean)))
 # which character is a matter of a rule. The one for all scripts is called **UTF-8**. Three
 # characters, their bytes in base 16 as is usual, and in base 10:
 
-# %%
+# %% tags=["slide"]
 for character in ("s", "é", "바"):
     data = character.encode("utf-8")
     print(character, "→", data.hex(" ").upper(), "→", list(data))
@@ -213,7 +213,7 @@ print("✓ four texts came back as they were")
 # %% [markdown] id="bytes-parts"
 # Nothing is lost. But look at the tokens of a short Korean word, 바다, the sea:
 
-# %%
+# %% tags=["slide"]
 pieces = [bytes_only.token_bytes(i) for i in bytes_only.encode("바다")]
 lab.show_pieces(pieces, "바다 as single bytes: six tokens, and none of them is a character.")
 
@@ -228,7 +228,7 @@ from llmcl.tokenizer import StreamDecoder
 stream = StreamDecoder(bytes_only)
 print([stream.push(i) for i in bytes_only.encode("바다")])
 
-# %% [markdown] id="merge"
+# %% [markdown] id="merge" tags=["slide"]
 # ## Fusing pairs
 #
 # Bytes lose nothing, and they are many: 35 tokens for eight words. A model works for every token.
@@ -363,7 +363,7 @@ def merge(row, pair, new):
 #
 # What is the next pair?
 
-# %%
+# %% tags=["slide"]
 once = merge(start, (left, right), 256)
 assert len(start) - len(once) == 3
 counts = count_pairs(once, 257)
@@ -491,7 +491,7 @@ print("|".join(pieces[i].decode("utf-8") for i in ids))
 # %% [markdown] id="train-after"
 # Nine tokens for eight words and a full stop. And the zebra?
 
-# %%
+# %% tags=["slide"]
 for text in ("The zebra sees the sea.", "the sea", "The  sun", korean):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 print("|".join(tokenizer.decode([i]) for i in tokenizer.encode("The zebra sees the sea.")))
@@ -603,7 +603,7 @@ print("✓ the same merges when the device counts")
 # arrow keys: it goes through the 255 merges, and what is new has a thick border. Which English word
 # is whole first? What happens to the Korean?
 
-# %%
+# %% tags=["slide"]
 def pieces_after(count):
     """The pieces of both sentences after so many merges."""
     return [pieces[i] for i in encode(sentence + "\n" + korean, pairs[:count])]
@@ -622,7 +622,7 @@ lab.explore_pieces(steps, [caption(count) for count in stops], name="merges", st
 # At the end of the slider it says: English in 9 tokens, Korean in 47. The merges come from English
 # text, so they fuse English. What does that mean for a model that can look back 256 tokens?
 
-# %%
+# %% tags=["slide"]
 for name, text in (("English", sentence), ("Korean", korean)):
     count = len(tokenizer.encode(text))
     print(f"{name}: {count / len(text):.2f} tokens per character,")
@@ -669,7 +669,7 @@ def learn_from(texts, best):
 # Now train twice on the same 25 sentences: from the first to the last, and from the last to the
 # first. Encode with one, decode with the other. What do you expect?
 
-# %%
+# %% tags=["slide"]
 forth, back = learn_from(sentences, first_met), learn_from(sentences[::-1], first_met)
 ids = encode(sentence, forth)
 for name, pairs_used in (("its own", forth), ("the other", back)):
@@ -734,7 +734,7 @@ lab.device_answer("02.no_atomic", engine)
 # A processor often runs the work-items of a group one after the other. Then every number is right,
 # by luck. What does the strict device say?
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("02.no_atomic")
 
 # %% [markdown] id="exercise-kernel"
@@ -802,7 +802,7 @@ def training():
 #
 # </details>
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A dictionary is short and loses every word that it lacks: all of them become `<unk>`.

@@ -19,7 +19,7 @@
 #     minutes: {core: 40, full: 50}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 02b · Counting pairs
 #
 # In this lesson you build a language model without any weights: it counts which token follows which.
@@ -64,7 +64,7 @@ print(counts[words.index("the")])
 # sum, and you have shares, as softmax gives them. A token and its share, for every token before it:
 # that is a language model. Since it looks at two neighbors, it is called a **bigram** model.
 
-# %%
+# %% tags=["slide"]
 sums = counts.sum(axis=1, keepdims=True)
 shares = counts / np.maximum(sums, 1)               # the last row is empty: 0 / 1
 made, axes = lab.figure(
@@ -204,7 +204,7 @@ def mean_loss(shares, left, right):
 # A model that knows nothing gives every token the same share, 1/V, and has the loss ln V at every
 # place. What will the bigram have? Guess before you run the cell.
 
-# %%
+# %% tags=["slide"]
 table = shares_of(counts, 1e-9)
 loss = mean_loss(table, left, right)
 print(f"ln V   {np.log(V):.2f} nats")
@@ -214,13 +214,13 @@ print(f"bigram {loss:.2f} nats")
 # Is 0.46 good? The exponential of a loss is called **perplexity**. It says among how many equally
 # likely tokens the model is undecided.
 
-# %%
+# %% tags=["slide"]
 print(f"knowing nothing: {np.exp(np.log(V)):.0f} tokens")
 print(f"bigram: {np.exp(loss):.1f} tokens")
 followers = (counts > 0).sum(axis=1)
 print(f"{(followers == 1).sum()} of {(followers > 0).sum()} tokens have a single follower")
 
-# %% [markdown] id="loss-why"
+# %% [markdown] id="loss-why" tags=["slide"]
 # So most of the time there is nothing to decide. In 25 sentences few words stand twice. Where
 # does the rest come from? After ` the` seven tokens are possible, and the table cannot know which.
 # A reader can: it depends on the words before. **No table that looks back one token gets below this
@@ -316,13 +316,13 @@ def write(table, start, seed, most=30):
 # Move the slider: each step is another draw. (A thick border marks a token that the draw before did
 # not have.) Read along until a text goes wrong. At which token does it turn, and why there?
 
-# %%
+# %% tags=["slide"]
 texts = [write(table, "The", seed) for seed in range(12)]
 steps = [[tokenizer.token_bytes(i) for i in ids] for ids in texts]
 captions = [f"Draw {seed}: {tokenizer.decode(ids)}" for seed, ids in enumerate(texts)]
 lab.explore_pieces(steps, captions, name="draw", start=4)
 
-# %% [markdown] id="see-memory"
+# %% [markdown] id="see-memory" tags=["slide"]
 # Every pair of neighbors is from the data, and yet the whole makes little sense. The model jumps from one
 # sentence into another wherever they share a token. It has no memory: these two beginnings end in the
 # same token, so to the model they are the same.
@@ -358,7 +358,7 @@ known = [mean_loss(shares_of(counts, e), left, right) for e in extras]
 unknown = [mean_loss(shares_of(counts, e), a, b) for e in extras]
 assert known == sorted(known) and min(unknown) < unknown[0] and min(unknown) < unknown[-1]
 
-# %%
+# %% tags=["slide"]
 made, axes = lab.figure(
     "Two curves of the loss against what is added to every count. The training sentences rise from "
     "about 0.5 to above 5. The new sentences fall at first, to about 3, and then rise to 5.5. A "
@@ -383,7 +383,7 @@ lab.show(made)
 # nothing of it, shifts again. Or nobody does. Here are all three, each trained and measured on its own
 # pairs. Which loss would you expect to be the best?
 
-# %%
+# %% tags=["slide"]
 shifts = {
     "not at all": (inputs, np.where(seen, inputs, IGNORED)),
     "once": (inputs, targets),
@@ -397,7 +397,7 @@ for name, (x, y) in shifts.items():
 # followed by itself. And twice is hardly worse than once. **A loss cannot tell you that the question
 # was wrong.** Hear them write:
 
-# %%
+# %% tags=["slide"]
 for name, (x, y) in shifts.items():
     own = shares_of(bigram_counts(x, y, V), 1e-9)
     print(f"{name}: {tokenizer.decode(write(own, 'The', seed=4, most=8))}")
@@ -484,7 +484,7 @@ def writing():
 #
 # </details>
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A bigram model is a table of shares: counted pairs, divided row by row.

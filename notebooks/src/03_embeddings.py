@@ -21,7 +21,7 @@
 #     minutes: {core: 40, full: 60}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 03 · Embeddings
 #
 # A token is a number, and that number means nothing. Here it gets something that can mean
@@ -61,7 +61,7 @@ for word, i in zip(words, ids):
 # They are random; training will move them, so that tokens that are used alike come to lie near each
 # other.
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 rng = np.random.default_rng(3)
@@ -69,7 +69,7 @@ table = rng.normal(size=(len(tokens), 3)).round(1)
 for token, row in zip(tokens, table):
     print(f"{token:>6} {row}")
 
-# %% [markdown] id="idea-words"
+# %% [markdown] id="idea-words" tags=["slide"]
 # Such a row is the **embedding** of its token; its numbers are called **channels**, and fetching it
 # is a **look-up**. The table has a row for each token of the vocabulary and a column for each
 # channel: (V, C). It belongs to the weights. In the finished file it is called `token_embd.weight`.
@@ -114,7 +114,7 @@ print("✓ NumPy agrees")
 # **one-hot**. `np.eye(7)` is a square of such rows, one for each id. Their product with the table
 # picks the same rows:
 
-# %%
+# %% tags=["slide"]
 one_hot = np.eye(len(tokens))[ids]
 assert (one_hot @ table == table[ids]).all()
 print(f"✓ the same rows, with {one_hot.size * 3} multiplications instead of none")
@@ -129,7 +129,7 @@ print(f"✓ the same rows, with {one_hot.size * 3} multiplications instead of no
 assert (x[3] == x[6]).all()
 print("✓ none at all")
 
-# %% [markdown] id="position-second"
+# %% [markdown] id="position-second" tags=["slide"]
 # The model cannot tell the two apart. It is worse than that: shuffle the words, and the same rows
 # come out in another order. "The sea warms the land" and "The land warms the sea" would be the same
 # bag of rows.
@@ -137,7 +137,7 @@ print("✓ none at all")
 # The remedy is a second table, with a row for each **position**: place 0, place 1, and so on. Both
 # rows are added.
 
-# %%
+# %% tags=["slide"]
 positions = rng.normal(size=(10, 3)).round(1)
 x = table[ids] + positions[:8]
 assert (x[3] != x[6]).any()
@@ -218,7 +218,7 @@ assert np.allclose(out, reference.embedding(small, tok, pos))
 #
 # The kernel in the folder `kernels/` has the same lines:
 
-# %%
+# %% tags=["slide"]
 lab.show_kernel("embedding", "embedding_forward")
 
 # %% [markdown] id="opencl-read"
@@ -256,7 +256,7 @@ lab.check("embedding", engine.to_host(got), reference.embedding(*exact), bounds.
 # middle the row of the position, on the right their sum, which is row `t` of `x`. At which two places
 # is the left one the same?
 
-# %%
+# %% tags=["slide"]
 def draw(axes, t):
     left, middle, right = axes
     lab.cells(left, table, title=f"tokens: row {ids[t]}", highlight=[(ids[t], c) for c in range(3)])
@@ -274,7 +274,7 @@ lab.explore(draw, range(8), in_words, name="place", start=3, columns=3, width=6.
 # NumPy makes whole numbers of 64 bits, unless you say otherwise. The kernel says `int`, which is 32
 # bits. What happens if somebody hands the wide ones over?
 
-# %%
+# %% tags=["slide"]
 wide = np.array([3, 1, 4, 2], np.int64)
 print(wide.view(np.int32))
 
@@ -343,7 +343,7 @@ def diagnose(rows, table):
     return [int(np.abs(table - row).sum(axis=1).argmin()) for row in rows]
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 print("asked for:", [int(i) for i in wide])
 print("fetched:  ", [int(i) for i in diagnose(look_up(wide), tok)])
 
@@ -366,7 +366,7 @@ except LlmclError as error:
 # Here is another one, in the kernel itself. It forgets that each sentence begins at position 0. Does
 # a test with a single sentence see it?
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("03.place_for_time")
 
 # %% [markdown] id="break-why"
@@ -473,7 +473,7 @@ def lines():
     return "DBCA"
     ### END SOLUTION
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # Ids became rows that a model can compute with: (B, T) → (B, T, C). In the package this is

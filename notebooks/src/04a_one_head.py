@@ -18,7 +18,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 04a · One head of attention
 #
 # In this lesson each place in a sentence listens to the places before it. You compute that by hand,
@@ -79,7 +79,7 @@ print(dict(zip(words, scores.tolist())))
 # %%
 lab.predict("04a.1", guess=None)
 
-# %%
+# %% tags=["slide"]
 def softmax(x):
     """Rows of shares: (..., n) -> (..., n), each row sums to 1."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -97,7 +97,7 @@ heard = shares @ tells
 print(heard.round(2))
 assert np.allclose(heard, sum(share * told for share, told in zip(shares, tells)))
 
-# %% [markdown] id="names"
+# %% [markdown] id="names" tags=["slide"]
 # Mostly what `sun` tells, and a little of the others. That is all of **attention**: scores, shares,
 # a weighted sum. Now the names.
 #
@@ -138,14 +138,14 @@ print(seen.astype(int))
 # How do we hide a score? A first try: multiply the hidden ones by 0. (`seen` counts as 1 and 0 in a
 # product.) What will happen to the first row?
 
-# %%
+# %% tags=["slide"]
 print(softmax(scores * seen).round(2))
 
 # %% [markdown] id="future-inf"
 # Nothing happens. A score of 0 is an ordinary score, and exp(0) is 1. Which score has the
 # exponential 0? Minus infinity.
 
-# %%
+# %% tags=["slide"]
 hidden = np.where(seen, scores, -np.inf)  # the score where seen, else minus infinity
 print(softmax(hidden).round(2))
 assert np.allclose(softmax(hidden).sum(axis=1), 1)
@@ -184,7 +184,7 @@ def draw_scale(panels, d):
         axes.bar(range(9), softmax(nine_scores(d) / divisor))
         axes.set(ylim=(0, 1), xlabel="key", ylabel="share", title=title)
 
-# %%
+# %% tags=["slide"]
 def scale_words(d):
     raw, divided = (softmax(nine_scores(d) / n).max() for n in (1, d**0.5))
     return f"With d = {d}, the largest of nine shares is {raw:.2f}, and {divided:.2f} when divided."
@@ -261,7 +261,7 @@ with np.errstate(over="ignore", invalid="ignore"):
 # and all exponentials shrink by one factor, which the division removes. Take away the largest, and
 # no exponential is larger than 1.
 
-# %%
+# %% tags=["slide"]
 def plain(x):
     return np.exp(x) / np.exp(x).sum()
 
@@ -314,7 +314,7 @@ def causal_shares(scores):
 # With it, the whole of attention is three lines. This is the formula that papers write as
 # softmax(QKᵀ/√d)·V.
 
-# %%
+# %% tags=["slide"]
 def attend(q, k, v):
     """What each place hears (T, d), and the shares (T, T), from q, k, v of (T, d) each."""
     scores = q @ k.T / np.sqrt(q.shape[1])  # (T, T)
@@ -505,7 +505,7 @@ pairs = [attend(*np.split(sentence, 3, axis=1)) for sentence in exact]  # *: as 
 want_y = np.stack([y for y, _ in pairs])
 want_shares = np.stack([shares for _, shares in pairs])[:, None]  # (3, 1, 19, 19): one head
 
-# %%
+# %% tags=["slide"]
 from llmcl.reference import bounds
 
 y_bound, shares_bound = bounds.attention(exact, 1)
@@ -646,7 +646,7 @@ def leak_cells(t):
         colors.append([("red" if i < t else "sky") if new[i] else "" for i in range(T)])
     return words, colors
 
-# %%
+# %% tags=["slide"]
 def draw_leak(axes, t):
     words, colors = leak_cells(t)
     words = [[word.replace(" ", "␣") for word in row] for row in words]
@@ -686,7 +686,7 @@ def cut_after(scores):
 masks = {"right": causal_shares, "times 0": times_zero,
          "cut after": cut_after, "1 too far": one_too_far}
 
-# %%
+# %% tags=["slide"]
 for name, shares_of in masks.items():
     table = shares_of(by_scores)
     sums, future = np.allclose(table.sum(axis=1), 1), (np.triu(table, 1) == 0).all()
@@ -890,7 +890,7 @@ assert leaks(near_head, x) == []
 assert (window_shares(by_scores, 1) == np.eye(T)).all()
 print("✓ a window leaks nothing; with a window of 1, each place hears only itself")
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A place compares its **query** with the **keys** that it may see, and takes of their **values** by

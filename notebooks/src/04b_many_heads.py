@@ -21,7 +21,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 04b · Many heads
 #
 # Three heads listen side by side, and you keep track of which number belongs to which head. That is
@@ -59,11 +59,11 @@ values = np.array([[8, -2],   # sun: thing number 8, and -2 where a deed would s
 # `land` would like to hear thing 8 and deed 6. One head has one set of shares: so much for `sun`, the
 # rest for `warms`. Is there a share with which it hears `[8, 6]`?
 
-# %%
+# %% tags=["slide"]
 for share in (0, 0.25, 0.5, 0.75, 1):
     print("sun", share, "hears", np.array([share, 1 - share]) @ values)
 
-# %% [markdown] id="idea-why"
+# %% [markdown] id="idea-why" tags=["slide"]
 # No. **A share counts for all numbers of a value.** Whoever takes the thing of `sun` takes its `-2` along.
 # Could other values help? They are made once, for everybody who listens, and cannot suit this one place.
 # So let two heads listen. Each gets one of the two columns, and has shares of its own:
@@ -90,7 +90,7 @@ C, H, d = config.d_model, config.n_heads, config.d_head
 print(f"d_model {C}, n_heads {H}, d_head {d}")
 assert C == H * d
 
-# %% [markdown] id="sizes-names"
+# %% [markdown] id="sizes-names" tags=["slide"]
 # | name | letter | what it counts |
 # |---|---|---|
 # | **d_model** | `C` | the numbers of one place; each is called a **channel** |
@@ -146,8 +146,8 @@ head_colors = ["sky", "orange", "green"]
 owners = [[head_colors[c // 2] for c in range(6)] for t in range(4)]
 
 fig, axes = lab.figure(
-    "Four rows, one for each place, and six columns. Columns 0 and 1 have the color of head 0, columns 2 "
-    "and 3 that of head 1, columns 4 and 5 that of head 2.", width=4.2, height=2.6)
+    "Each head owns two neighbouring columns of every row: columns 0 and 1 have the color of head 0, columns "
+    "2 and 3 that of head 1, columns 4 and 5 that of head 2. The four rows are places.", width=4.2, height=2.6)
 digits = [[f"{number:02}" for number in row] for row in q]
 lab.cells(axes, q, digits, owners, title="row: place   column: channel")
 lab.show(fig)
@@ -171,7 +171,7 @@ print(cut[1].tolist())    # place 1: three pieces, one for each head
 # Now the first axis is the place. It should be the head. A **transpose** changes the order of the axes:
 # with `(1, 0, 2)` the new first axis is the old axis 1, and so on. Now the line has another order.
 
-# %%
+# %% tags=["slide"]
 heads = cut.transpose(1, 0, 2)  # (H, T, d)
 print(heads[1].tolist())
 assert all((heads[h] == q[:, 2 * h : 2 * h + 2]).all() for h in range(3))
@@ -232,7 +232,7 @@ def draw_flight(panels, part):
         axes.set(xlim=(-0.7, 8.9), ylim=(4.3, -0.7), title=way)
         axes.set_axis_off()
 
-# %%
+# %% tags=["slide"]
 def flight_words(part):
     """The picture in words."""
     if part == 0:
@@ -321,7 +321,7 @@ print("✓ split and joined, every number is back where it was")
 # widths, 96 and 32. Which one is it? Count the products of one score. Then look at the spread of five
 # thousand random ones:
 
-# %%
+# %% tags=["slide"]
 many_q, many_k = rng.normal(size=(2, 5000, config.d_head))
 score = (many_q * many_k).sum(axis=1)
 for width in (config.d_head, config.d_model):
@@ -423,7 +423,7 @@ total = sum(np.prod(shapes[name]) for name in names)
 assert attention_count(config.d_model, config.n_heads) == total
 print(f"✓ {total} in all")
 
-# %% [markdown] id="count-heads"
+# %% [markdown] id="count-heads" tags=["slide"]
 # Where does `n_heads` come in? Nowhere. Twelve heads of 8 or three of 32: the tables are the same, only cut
 # in other places. So a file with the wrong number of heads loads without complaint. No shape in it is wrong.
 
@@ -569,7 +569,7 @@ first_step = [exact(t) for t in (x, w_qkv, b_qkv)]
 bound = bounds.linear(*first_step)[0]
 lab.check("product to q, k, v", exact(qkv), first_step[0] @ first_step[1] + first_step[2], bound)
 
-# %%
+# %% tags=["slide"]
 want_y, want_shares = attend(exact(qkv), H)
 y_bound, shares_bound = bounds.attention(exact(qkv), H)
 lab.check("shares of five heads", exact(shares), want_shares, shares_bound)
@@ -702,7 +702,7 @@ assert (hears(layers["right"], H) == past).all()
 # %% [markdown] id="break-table"
 # Four tests for each. The last one: are the numbers of three heads right?
 
-# %%
+# %% tags=["slide"]
 batch = (text @ weights)[None]
 for name, layer in layers.items():
     shape = layer(batch, H).shape == (1, T, C)
@@ -722,7 +722,7 @@ for name, layer in layers.items():
 # And `both by reshape`? It does not leak. What is wrong with it? Move the slider. Blue is heard as it should be;
 # white is the future, and closed.
 
-# %%
+# %% tags=["slide"]
 def draw_hears(axes, name):
     heard = hears(layers[name], H)
     words = np.where(heard & ~past, "LEAK", np.where(past & ~heard, "lost", ""))
@@ -937,7 +937,7 @@ want, _ = attend(np.concatenate([queries, *copies], axis=-1), H)
 assert np.allclose(shared_attention(queries, one_key, one_value, H), want)
 print("✓ the same as three heads whose keys and values are copies")
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - One softmax gives one set of shares. **Several heads** listen in several ways, in the same width.

@@ -15,7 +15,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 05 · Feed-forward
 #
 # In this lesson each place works alone on what it has heard. You write the two layers for that, and
@@ -53,7 +53,7 @@ warm = np.array([0, 0, 0, 1])                       # what we want to conclude
 # Which sum gives that? Take so much of the first number, so much of the second, and add a fixed
 # number. NumPy can find the best three amounts there are; `lstsq` means least squares of the error.
 
-# %%
+# %% tags=["slide"]
 with_one = np.hstack([heard, np.ones((4, 1))])  # how much of the 1s: the fixed number
 amounts = np.linalg.lstsq(with_one, warm, rcond=None)[0]
 print((with_one @ amounts).round(2))
@@ -63,7 +63,7 @@ print((with_one @ amounts).round(2))
 # More training will not help: there is no better sum. What is missing? A **bend**. Take both
 # numbers, take 1 away, and then cut off what is below 0:
 
-# %%
+# %% tags=["slide"]
 total = heard.sum(axis=1) - 1
 print(total, np.maximum(total, 0))
 assert (np.maximum(total, 0) == warm).all()
@@ -90,7 +90,7 @@ print(np.maximum(heard @ W + b, 0))
 # A second linear layer then takes the answers and turns them into something to say. Why not leave
 # the bend out, and take two layers all the same? Try:
 
-# %%
+# %% tags=["slide"]
 rng = np.random.default_rng(5)
 x, w1, b1, w2, b2 = (rng.normal(size=s) for s in ((4, 2), (2, 3), 3, (3, 2), 2))
 two_layers = (x @ w1 + b1) @ w2 + b2
@@ -105,7 +105,7 @@ print("✓ two linear layers without a bend are one linear layer")
 # many questions; the second comes down, to the width of the row. `d_model`, or `C` in the code, is
 # that width. **`d_ff`**, or `F`, is how many questions there are.
 
-# %%
+# %% tags=["slide"]
 def relu(x):
     return np.maximum(x, 0)
 
@@ -134,7 +134,7 @@ print(x.shape, "->", (x @ w1).shape, "->", y.shape)
 # feed-forward alone. Its result is the same. And if the places are shuffled, the results are
 # shuffled in the same way:
 
-# %%
+# %% tags=["slide"]
 alone = [feed_forward(x[t], relu, w1, b1, w2, b2) for t in range(T)]
 assert np.allclose(y, alone)
 order = rng.permutation(T)
@@ -193,7 +193,7 @@ print(up_and_down, "and", attention)
 # share? As many as there are random numbers (normal ones, with a spread of 1) below `x`, among all
 # of them.
 
-# %%
+# %% tags=["slide"]
 drawn = rng.normal(size=1_000_000)
 for number in (-3.0, -1.0, 0.0, 1.0, 3.0):
     share = (drawn < number).mean()
@@ -468,7 +468,7 @@ def checked(name, function, bound_of, *arrays):
     lab.check(name, got, function(*exact), bound_of(*exact)[0])
     return got
 
-# %%
+# %% tags=["slide"]
 def floats(*shape):
     return rng.normal(size=shape).astype(np.float32)
 
@@ -504,7 +504,7 @@ with np.errstate(over="ignore", invalid="ignore"):
 # Left, the three bends. Right, tanh form minus erf form. At which `x` would you look, if you wanted
 # to tell them apart?
 
-# %%
+# %% tags=["slide"]
 gap = gelu(line) - gelu_erf(line)
 worst = np.abs(gap).argmax()
 fig, (left, right) = lab.figure(
@@ -611,7 +611,7 @@ def draw_places(axes, t):
     lab.cells(axes, np.zeros((3, T)), words, colors)
     axes.set_yticks(range(3), ["token", "attention", "feed-forward"])
 
-# %%
+# %% tags=["slide"]
 def place_words(t):
     heard, own = (np.flatnonzero(changes(layer, t)).tolist() for layer in (attend, think))
     return f"Token {t} changes. New outputs of the attention: {heard}, of the feed-forward: {own}."
@@ -635,7 +635,7 @@ lab.check("erf form, tolerance 0.001", gelu_erf(line), gelu(line), 1e-3)
 # %% [markdown] id="break-bound"
 # Passed, and it is the wrong curve. The bound knows how much rounding can explain:
 
-# %%
+# %% tags=["slide"]
 try:
     lab.check("erf form, with its bound", gelu_erf(line), gelu(line), bounds.gelu(line)[0])
 except lab.CheckFailed:
@@ -796,7 +796,7 @@ __kernel void linear_gelu(__global const float *x, __global const float *w,
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A **linear layer** is `x @ W + b`. A bias belongs to a column.

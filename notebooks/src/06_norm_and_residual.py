@@ -16,7 +16,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 06 · Norm and residual
 #
 # In this lesson you build the two small parts that make depth possible. Then you put all parts so
@@ -42,7 +42,7 @@ lab.start("06")
 # of a row, its standard deviation, says how far its numbers usually are from their mean. It is 1 at
 # the start. Weights with a spread of 0.05, 0.1 or 0.2: which bring it out nearest to 1?
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 rng = np.random.default_rng(6)
@@ -67,7 +67,7 @@ for spread in (0.05, 0.1, 0.2):
 #
 # First the norm. Here is a row of four:
 
-# %%
+# %% tags=["slide"]
 row = np.array([1.0, 2.0, 3.0, 4.0])
 away = row - row.mean()          # how far each number is from the mean
 variance = (away**2).mean()      # the mean of the squares
@@ -124,7 +124,7 @@ print((away / spread)[:3], "spread below a millionth:", spread < 1e-6)
 # and the division makes a loud row of 1s out of nothing. The cure is a small number under the root,
 # **epsilon**, here 0.00001:
 
-# %%
+# %% tags=["slide"]
 epsilon = 1e-5
 print((away / np.sqrt(spread**2 + epsilon))[:3].round(2))
 print("largest factor inside:", round(1 / np.sqrt(epsilon)), "outside:", round(1 / epsilon))
@@ -253,7 +253,7 @@ print([result.shape for result in results])
 #
 # Twice: rows around 0, and rows around 1000. The second try looks odd. It is where norms go wrong.
 
-# %%
+# %% tags=["slide"]
 from llmcl.reference import bounds
 
 for middle in (0, 1000):
@@ -274,7 +274,7 @@ for middle in (0, 1000):
 # This is the **residual connection**; others say skip connection. Why does that help? Follow a row
 # through three layers that have learned nothing yet, and say next to nothing.
 
-# %%
+# %% tags=["slide"]
 def little(row):
     """A layer whose weights are small, as those of a fresh model."""
     return row @ rng.normal(0, 0.02, (96, 96))
@@ -388,7 +388,7 @@ def depth_words(switches):
     return (f"With {' and '.join(on) or 'neither'}, weights of {0.02 * switches[2]:.2f}: after 24 blocks the "
             f"spread is {spreads[-1]:.1e}, and the places are alike by {likeness[-1]:.2f}.")
 
-# %%
+# %% tags=["slide"]
 names = {"neither": (False, False), "norm only": (True, False),
          "residual only": (False, True), "both": (True, True)}
 choices = [(f"{name}, {size}", (*on, louder))
@@ -404,7 +404,7 @@ assert spread["residual only"] > 1000
 assert likeness["both"] < 0.7 and spread["both"] < 10
 print("✓ with neither, the signal dies; norm alone loses the text; residual alone explodes")
 
-# %% [markdown] id="see-4"
+# %% [markdown] id="see-4" tags=["slide"]
 # Did you expect the second one? The norm keeps the loudness steady, and still the text is gone
 # after six blocks. Attention takes a mean over places. Again and again a mean, and all places are
 # one. With the residual, each place keeps its own row and only adds what it heard.
@@ -414,7 +414,7 @@ print("✓ with neither, the signal dies; norm alone loses the text; residual al
 # blocks say drowns what the places were. The norm before each branch stops that. With both, the
 # spread grows slowly, and after 24 blocks the places are still apart.
 
-# %% [markdown] id="block"
+# %% [markdown] id="block" tags=["slide"]
 # ## The whole block
 #
 # Where does the norm go? **Before** each branch, and not on the road itself, the sum that runs
@@ -584,7 +584,7 @@ lab.run_broken("06.epsilon_outside")
 # fault is there from the first step, and only a test with quiet rows sees it. Here are both curves:
 # how loud a row is after the norm, against how loud it was.
 
-# %%
+# %% tags=["slide"]
 before = np.logspace(-5, 1, 200)
 fig, axes = lab.figure(
     "Spread after the norm against spread before. Both curves rise from 0 to 1. Epsilon inside: half of it at about "
@@ -628,7 +628,7 @@ def two_passes(row):
     away = row - add_up(row) / n
     return add_up(away * away) / n
 
-# %%
+# %% tags=["slide"]
 noise = rng.normal(size=96)
 noise = (noise - noise.mean()) / noise.std()  # a variance of 1
 for middle in (0, 100, 1000, 10_000):
@@ -756,7 +756,7 @@ __kernel void rms_norm(__global const float *x,        // (rows, C)
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - **Layer norm** brings each row to mean 0 and spread 1, then stretches and shifts its columns.

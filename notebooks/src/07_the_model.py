@@ -14,7 +14,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 07 · The model
 #
 # All parts are there. In this lesson they become a GPT, and you know every number in it. You also find
@@ -53,7 +53,7 @@ print(len(ids), "tokens with the end token,", len(inputs), "questions")
 # Here they are. Above, what the model sees; below, what it should say. Move the slider from question to
 # question. Blue may be seen, orange is the answer. Where does the answer stand above?
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 def name_of(i):
@@ -71,7 +71,7 @@ def pairs_words(t):
 
 lab.explore(draw_pairs, range(9), pairs_words, "place", start=4, height=1.9)
 
-# %% [markdown] id="idea-mask"
+# %% [markdown] id="idea-mask" tags=["slide"]
 # One place further on, in white. That is the **shift** of lesson 02b. The model is given the whole upper
 # row at once, so what keeps it from reading the answer there? The causal mask of lesson 04a. Thanks to
 # it, one pass through the model asks all nine questions.
@@ -151,12 +151,12 @@ rows = pretrain_rows(sentences, tokenizer)
 x, y = batch(rows, tokenizer.end_id)
 print(x.shape, "places,", (y != IGNORED).sum(), "with a target; IGNORED is", IGNORED)
 
-# %%
+# %% tags=["slide"]
 few = y[:5]
 colors = np.where(few == IGNORED, "orange", np.where(few == tokenizer.end_id, "green", "sky"))
 fig, axes = lab.figure(
-    "The targets of the first five sentences. Each row has blue ids, then one green 511, the end token; "
-    "behind it, short rows are filled with orange -1.", height=2.75)
+    "The end token is a target in every row, and a pad in none. The targets of the first five sentences: each "
+    "row has blue ids, then one green 511, the end token; behind it, short rows are filled with orange -1.", height=2.75)
 lab.cells(axes, few, colors=colors, title="targets   row: sentence   column: place")
 lab.show(fig)
 
@@ -172,7 +172,7 @@ lab.show(fig)
 # has a row of channels for each token already: the table of lesson 03. So compare. Multiply channel by
 # channel, and add:
 
-# %%
+# %% tags=["slide"]
 table = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])  # three tokens, two channels
 row = np.array([0.5, 1.0])                              # what a place has become
 print(row @ table.T)
@@ -277,7 +277,7 @@ z = np.array([2.0, 1.0, 0.0])
 share = np.exp(z[0]) / np.exp(z).sum()
 print(round(-np.log(share), 4), round(np.log(np.exp(z).sum()) - z[0], 4))
 
-# %% [markdown] id="loss-why"
+# %% [markdown] id="loss-why" tags=["slide"]
 # Because the logarithm of a fraction is a difference, and the logarithm undoes the exponential on top. So:
 #
 # **loss = log(sum of exp(logit)) − logit of the target**
@@ -390,7 +390,7 @@ print("✓ about ln 2 more, though the vocabulary has doubled")
 # So there are two lines to know before training. ln V is where a model starts that knows nothing. The
 # bigram's loss of lesson 02b is where all end that look back one token.
 
-# %%
+# %% tags=["slide"]
 from llmcl.bigram import bigram_loss
 
 ln_v, pairs_loss = np.log(config.vocab_size), bigram_loss(x, y, config.vocab_size)
@@ -411,7 +411,7 @@ times = [0.3, 1, 3, 5, 10, 20]
 loud = [louder(n) for n in times]
 assert abs(loud[0] - ln_v) < 0.1 and loud[-1] > 1.5 * ln_v
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "The first loss against the spread of the weights. Up to 0.02 it lies on the dotted line, ln V, at 6.2; "
     "at 0.1 it is a little above, and at 0.4 nearly 12. A dashed line far below, at 0.46, is the bigram's loss.")
@@ -608,7 +608,7 @@ print(f"{'all':16}{config.parameter_count():8,}")
 # In the picture each bar begins where the one above it ends, so together they are as long as the last. The
 # slider goes to more blocks, and to the smallest GPT-2. Who gains, and who loses?
 
-# %%
+# %% tags=["slide"]
 models = {"this book's": Config(), "twelve blocks": Config(n_layers=12),
           "GPT-2 small": Config(50257, 1024, d_model=768, n_heads=12, n_layers=12, d_ff=3072)}
 
@@ -670,7 +670,7 @@ for name, curve in curves.items():
 assert np.ptp(curves["right"]) < 1e-12
 assert all(np.ptp(curve) > 0.1 for name, curve in curves.items() if name != "right")
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "The loss against 0 to 20 more pads in each row. The right one is a flat line at 6.2. Divided by all "
     "places it falls below 3. With the end token as target it falls as well, and lies on the curve of -1 as an index.")
@@ -704,7 +704,7 @@ lab.run_broken("07.mean_of_all")
 # Lesson 02b shifted not at all, and twice. What is the first loss of a fresh model then? It knows nothing, so
 # all three should be ln V. Should they?
 
-# %%
+# %% tags=["slide"]
 shifts = {"not at all": (x, np.where(y == IGNORED, IGNORED, x)), "once": (x, y),
           "twice": (x[:, :-1], y[:, 1:])}
 for name, (seen, wanted) in shifts.items():
@@ -889,7 +889,7 @@ __kernel void row_loss(__global const float *logits,   // (rows, V)
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - Each place is a question; the target is the next input. Windows stay inside a sentence.

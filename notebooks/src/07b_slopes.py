@@ -12,7 +12,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 07b · Warm-up: Slopes
 #
 # The next three lessons ask one question millions of times: if this number grows a little, what does the loss
@@ -35,7 +35,7 @@ lab.start("07b")
 #
 # `y = x * x`, and `x` is 3. Let `x` grow by a step. By how many times that step does `y` grow?
 
-# %%
+# %% tags=["slide"]
 def square(x):
     return x * x
 
@@ -49,10 +49,11 @@ for step in (1, 0.1, 0.01, 0.001):
 #
 # Where does the rest come from? `x * x` is the area of a square. Let its side grow:
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "A blue square with side 3. Above it and to its right lies an orange strip of length 3 and as wide as the step. "
-    "In the corner between the strips lies a small green square.", width=4.2, height=3.6)
+    "In the corner between the strips lies a small green square, far smaller than a strip: nearly all of the growth "
+    "is the two strips.", width=4.2, height=3.6)
 for corner, wide, high, color, name in (
     ((0, 0), 3, 3, "sky", "3 · 3"), ((3, 0), 0.6, 3, "orange", "3 · step"),
     ((0, 3), 3, 0.6, "orange", "3 · step"), ((3, 3), 0.6, 0.6, "green", "step²"),
@@ -64,7 +65,7 @@ axes.set_aspect("equal")
 axes.set_axis_off()
 lab.show(fig)
 
-# %% [markdown] id="idea-strips"
+# %% [markdown] id="idea-strips" tags=["slide"]
 # Two strips of 3 · step, and a corner of step². Divided by the step: 3 + 3 + step. The corner is the rest; it
 # goes away with the step. With a side of `x` it is `x + x`, so **the slope of x² is 2·x**. A rule that gives
 # the slope at every place is called the **derivative**.
@@ -122,7 +123,7 @@ def slope(f, x, step=1e-4):
     return (f(x + step) - f(x - step)) / (2 * step)
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 def cube(x):
     return x**3  # its slope is 3·x²: three sides of a cube grow
 
@@ -133,7 +134,7 @@ print(f"x³ at 2: {one_side:.2f} on one side, {slope(cube, 2, 0.1):.2f} on both;
 # The green dots are the two places. The orange line goes through both; the dashed one touches the curve at
 # 1.5. Make the step smaller. When can you no longer tell the two lines apart?
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 def draw_slope(axes, step):
@@ -186,14 +187,14 @@ print(f"x = {x} → u = {u} → v = {v} → y = {y}")
 # Think of gears. If x turns by a little, u turns 2 times as far. v turns 2·u = 6 times as far as u. And y turns
 # as far as v, but backwards: -1. How far does y turn, if x turns by a little?
 
-# %%
+# %% tags=["slide"]
 du, dv, dy = 2, 2 * u, -1
 print(f"{du} · {dv} · {dy} = {du * dv * dy}")
 measured = slope(lambda x: 5 - (2 * x - 1) ** 2, 2)
 assert abs(measured - du * dv * dy) < 1e-6
 print(f"measured: {measured:.2f}")
 
-# %% [markdown] id="chain-rule"
+# %% [markdown] id="chain-rule" tags=["slide"]
 # **Along a chain, slopes multiply.** This is the **chain rule**, and backprop is little more. Each part needs
 # to know its own slope only, and nothing about the others.
 #
@@ -248,12 +249,12 @@ for x in (-1.0, 0.0, 2.0):
 # What if a value goes two ways, and both meet again? You know the smallest case already: in `x * x` x is used
 # twice. Let us keep them apart, as `a * b`, with both 3. Move one at a time:
 
-# %%
+# %% tags=["slide"]
 through_a = slope(lambda a: a * 3, 3)
 through_b = slope(lambda b: 3 * b, 3)
 print(f"through a: {through_a:.0f}, through b: {through_b:.0f}, together: {slope(square, 3):.0f}")
 
-# %% [markdown] id="twice-rule"
+# %% [markdown] id="twice-rule" tags=["slide"]
 # Those are the two strips of the square. **Where ways meet, slopes add.** A GPT has many such places; here are
 # three. In a residual connection, `x + block(x)`, x goes two ways. A token that stands twice in a text uses
 # its row twice. And the tied table of lesson 07 is used at both ends. What happens if somebody forgets one way?
@@ -293,7 +294,7 @@ def slope_of_residual(x):
 # Somebody believes that the slope of x² is x², and tests it at 2. Then somebody forgets the direct way of the
 # residual connection, and tests at 100:
 
-# %%
+# %% tags=["slide"]
 print(f"at 2: {slope(square, 2):.3f} measured, {2 * 2} believed")
 wrong = 18 * 100
 print(f"at 100: {slope(lambda x: x + (3 * x) ** 2, 100):.0f} measured, {wrong} believed")
@@ -314,7 +315,7 @@ print("✓" if agrees(square, square) else "✗", "the slope of x² is x²")
 print("✓" if agrees(lambda x: x + (3 * x) ** 2, lambda x: 18 * x) else "✗", "one way forgotten")
 assert agrees(lambda x: x + (3 * x) ** 2, slope_of_residual)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | | |

@@ -19,7 +19,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 08a · Backprop: linear
 #
 # In this lesson you find out what a bit more of any number of a linear layer does to the loss. And you
@@ -64,7 +64,7 @@ print(linear(x, w, b))
 # numbers of `y` will move, and how far? Guess, then run. (1 is not little. But a linear layer is a
 # straight line in each of its numbers, so here the size of the nudge does not matter.)
 
-# %%
+# %% tags=["slide"]
 tiny = {"x": x, "w": w, "b": b}
 
 def moves(name, place):
@@ -98,7 +98,7 @@ def draw_moves(axes, which):
     colors = np.where(change != 0, "sky", "")
     lab.cells(axes[1], change, colors=colors, title="how far y moves")
 
-# %%
+# %% tags=["slide"]
 choices = [(words_of(name, place).split()[0], (name, place))
            for name, array in tiny.items() for place in np.ndindex(array.shape)]
 assert len(choices) == 18
@@ -114,7 +114,7 @@ lab.explore(draw_moves, choices, lambda which: words_of(*which), "number", ("w",
 dy = np.array([[1, 0, -1, 2], [0, 2, 1, 0], [1, 1, 0, -1]])   # the shape of y: one slope for each
 print((moves("w", (1, 2)) * dy)[:, 2], "sum", (moves("w", (1, 2)) * dy).sum())
 
-# %% [markdown] id="idea-chain"
+# %% [markdown] id="idea-chain" tags=["slide"]
 # A bit more of `w[1][2]` moves three numbers of `y`, 2, 4 and 6 times as far. These change the loss −1,
 # 1 and 0 times as much. In all: 2·(−1) + 4·1 + 6·0 = 2. If this weight grows by a thousandth, the loss
 # grows by about two thousandths. **Multiply along each way from a number to the loss, and add up the
@@ -158,7 +158,7 @@ assert all(dw[place] == (moves("w", place) * dy).sum() for place in np.ndindex(d
 # **last** index of its left matrix and the **first** of its right one. Here `row` is the first index of
 # both. So `x` has to be turned around: dW = xᵀ dy.
 
-# %%
+# %% tags=["slide"]
 assert (x.T @ dy == dw).all()                    # (k, rows) @ (rows, n) -> (k, n)
 db = dy.sum(axis=0)                              # (rows, n) -> (n), down the rows
 assert all(db[col] == (moves("b", (col,)) * dy).sum() for col in range(n))
@@ -230,7 +230,7 @@ print("✓ dx agrees with all six nudges")
 # Forward is one product, backward two of the same size: the price of about two runs. And if the sizes
 # differ, there is only one way to make the shapes fit.
 
-# %%
+# %% tags=["slide"]
 def linear_backward(x, w, dy):
     """dx (rows, k), dw (k, n) and db (n) for y = x w + b."""
     return dy @ w.T, x.T @ dy, dy.sum(axis=0)
@@ -359,7 +359,7 @@ lab.view_items(run, start=(2, 1))
 # %%
 print("neighbors read x", lab.gaps(run, "x"), "apart, and dy", lab.gaps(run, "dy"), "apart")
 
-# %% [markdown] id="item-pattern"
+# %% [markdown] id="item-pattern" tags=["slide"]
 # Two columns, read down the rows. So here is a picture for all three:
 #
 # - forward: a **row** of `x` meets a **column** of `w`
@@ -469,7 +469,7 @@ exact = [array.astype(np.float64) for array in arrays]
 want = linear_backward(*exact[:3])
 want = want[0], exact[3] + want[1], exact[4] + want[2]
 
-# %%
+# %% tags=["slide"]
 for name, got, right, off in zip(("dx", "dW", "db"), on_engine(*arrays), want,
                                  bounds.linear_backward(*exact)):
     lab.check(name, got, right, off)
@@ -570,7 +570,7 @@ d_bent = linear_backward(forward(inputs, net)[1], net["w2"], y - goal)[0]
 wrong_w1 = linear_backward(inputs, net["w1"], other_slope(wide, d_bent))[1]
 errors["wrong"] = np.array([worst(np.float64, h, wrong_w1) for h in steps])
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "Error against step, both axes in powers of ten. float32 makes a V with its lowest point near a step of "
     "0.01, at an error below 0.0001. float64 makes a V too, with its lowest point near 0.00001, at an error "
@@ -628,7 +628,7 @@ assert errors[np.float32].min() > 1e-6 and errors[np.float64].min() < 1e-9
 assert all(2e-4 < worst(np.float64, h, wrong_w1) < 5e-3 for h in (1e-3, 1e-4, 1e-5, 1e-6))
 print("✓ float32 is best near 0.01, float64 near 0.00001; the wrong formula has no V")
 
-# %% [markdown] id="see-rule"
+# %% [markdown] id="see-rule" tags=["slide"]
 # In float32 even the best step leaves four or five digits. At 1e-5 it reports errors of a percent for a
 # gradient that is right. And most steps there are worse than the wrong slope, which could hide behind
 # them. So:
@@ -685,7 +685,7 @@ def descend(clear, rate=0.02):
         w, b = w - rate * dw, b - rate * db
     return np.array(losses), np.array(sizes)
 
-# %%
+# %% tags=["slide"]
 histories = {"cleared": descend(True), "not cleared": descend(False)}
 fig, (left, right) = lab.figure(
     "Two pictures over 60 steps. Left, the loss: cleared, it falls to nearly 0; not cleared, it falls, rises "
@@ -695,7 +695,7 @@ for (name, (losses, sizes)), style in zip(histories.items(), ("-", "--")):
     left.plot(losses, style, label=name)
     right.plot(sizes, style)
 left.set(xlabel="step", ylabel="loss")
-left.legend(fontsize=8)
+fig.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncol=2, fontsize=8)
 right.set(xlabel="step", ylabel="largest number of dW")
 lab.show(fig)
 
@@ -850,7 +850,7 @@ __kernel void weight_and_bias(__global const float *x, __global const float *dy,
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - **The chain rule:** multiply along each way from a number to the loss, and add up the ways.

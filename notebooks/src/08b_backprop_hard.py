@@ -13,7 +13,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 08b · Backprop: the hard ones
 #
 # In this lesson you take the way back through the three parts of the model that are not a product:
@@ -81,7 +81,7 @@ print("token 0:", slope[0].round(2), "  token 2:", slope[2].round(2))
 # %%
 lab.predict("08b.1", guess=None)
 
-# %%
+# %% tags=["slide"]
 lab.reveal("08b.1", slope[right])
 one_hot = np.array([0.0, 1.0, 0.0])
 print("shares ", shares.round(2))
@@ -89,7 +89,7 @@ print("one-hot", one_hot)
 print("slopes ", slope.round(2))
 assert np.allclose(slope, shares - one_hot, atol=1e-8)
 
-# %% [markdown] id="idea-name"
+# %% [markdown] id="idea-name" tags=["slide"]
 # **Share minus one-hot.** That is the whole gradient. Read it as an order to the model: each wrong token
 # is pushed down by the share that it took, and the right one is pulled up by the share that it lacks.
 # When the right share is 1, nobody is moved any more.
@@ -293,7 +293,7 @@ def logits_when(sure):
     """(8, 7): 0 everywhere, and `sure` at the word that the model believes in."""
     return sure * (believed[:, None] == np.arange(len(tokens)))
 
-# %%
+# %% tags=["slide"]
 def draw_pushes(axes, sure):
     scores_now = logits_when(sure)
     lab.heat(axes[0], reference.softmax(scores_now), tokens, words, "share")
@@ -305,7 +305,7 @@ def pushes_in_words(sure):
             f"{d[0].min():.2f}; at `and`, where the model is wrong, {d[5].min():.2f}, and its wrong word is pushed by "
             f"{d[5].max():.2f}. The last row, without a target, is 0.")
 
-lab.explore(draw_pushes, [0.0, 1.0, 2.0, 4.0, 6.0], pushes_in_words, "how sure", start=2.0, columns=2, height=4.4)
+lab.explore(draw_pushes, [0.0, 1.0, 2.0, 4.0, 6.0], pushes_in_words, "how sure", start=2.0, columns=2, height=3.8)
 
 # %% [markdown] id="see-2"
 # Whoever is right and sure falls silent. Whoever is wrong and sure is corrected most, by nearly −1 and
@@ -330,7 +330,7 @@ row, nudge = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 1e-5, 0, 0])
 moves = (norm(row + nudge) - norm(row - nudge)) / 2e-5
 print(moves.round(3))
 
-# %% [markdown] id="norm-ways"
+# %% [markdown] id="norm-ways" tags=["slide"]
 # All four. There are three ways from one number of the row to the result:
 #
 # 1. **directly**: number 1 itself grows, and nobody else;
@@ -340,7 +340,7 @@ print(moves.round(3))
 #
 # The kernel calls the normed row `xhat`, and 1 / spread **`rstd`**. In these names:
 
-# %%
+# %% tags=["slide"]
 away = row - row.mean()
 rstd = 1 / np.sqrt((away**2).mean() + epsilon)
 xhat = away * rstd
@@ -386,7 +386,7 @@ in_one_line = rstd * (g[1] - g.mean() - xhat[1] * (g * xhat).mean())
 print(one_by_one.round(4), in_one_line.round(4))
 assert np.isclose(one_by_one, in_one_line)
 
-# %% [markdown] id="norm-write"
+# %% [markdown] id="norm-write" tags=["slide"]
 # Directly gives `g[1]`. Through the mean: a quarter of the sum of g, which is its mean. Through the spread:
 # `xhat[1]`, times the mean of `g · xhat`. So for every number of a row:
 #
@@ -467,7 +467,7 @@ def parts_of(g):
     common, louder = np.full(6, g.mean()), six * (g * six).mean()
     return common, louder, g - common - louder
 
-# %%
+# %% tags=["slide"]
 def draw_wish(axes, name):
     titles = "g", "common", "louder", "left over"
     for panel, title, bars, color in zip(axes, titles, (wishes[name], *parts_of(wishes[name])), lab.COLORS.values()):
@@ -553,7 +553,7 @@ lab.show_kernel("layer_norm", "layer_norm_backward_input")
 # The last part is the first of the model: `x = table[ids]`. `dx` has one row for each place. Where do they
 # belong? To make it visible, let the row of `dx` at place `t` be (t, 1). And we measure:
 
-# %%
+# %% tags=["slide"]
 ids = np.array([tokens.index(word) for word in words])
 table = rng.normal(size=(len(tokens), 2))
 dx = np.array([[t, 1.0] for t in range(8)])
@@ -586,7 +586,7 @@ print("the:", dtable[tokens.index("the")])
 # %% [markdown] id="lookup-wrong"
 # `np.add.at` looks clumsy. Would `dtable[ids] += dx` not do?
 
-# %%
+# %% tags=["slide"]
 dtable = np.zeros((len(tokens), 2))
 dtable[ids] += dx
 print("the:", dtable[tokens.index("the")])
@@ -709,7 +709,7 @@ against_numpy(look_up, "dtokens", "dpositions")
 # Somebody forgets the third way of layer norm. The test takes a fresh norm, gamma 1, and the plainest loss that
 # can be invented: the sum of the result, so that `dy` is 1 everywhere.
 
-# %%
+# %% tags=["slide"]
 def forgotten(g, xhat, rstd):
     return rstd * (g - g.mean(axis=-1, keepdims=True))
 
@@ -848,7 +848,7 @@ def positions_backward(dx, P):
     return d
     ### END SOLUTION
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | part | its backward |

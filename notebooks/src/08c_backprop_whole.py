@@ -15,7 +15,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 08c · Backprop: the whole
 #
 # In this lesson you close the last two gaps, attention and GELU, and put all parts in a row. Then you test
@@ -88,12 +88,12 @@ all_alike = slopes(lambda scores: (5 * reference.softmax(scores)).sum(), scores)
 lab.reveal("08c.1", abs(all_alike[0].round(6)))
 assert np.allclose(all_alike, 0, atol=1e-8)
 
-# %% [markdown] id="idea-average"
+# %% [markdown] id="idea-average" tags=["slide"]
 # Nothing at all. Shares can only be moved from one word to another. So the size of a slope does not count,
 # only how far it is above or below the others. Above or below what, exactly? The average of the slopes,
 # where each word counts as much as its share. That is a **weighted average**.
 
-# %%
+# %% tags=["slide"]
 average = (shares * dshares).sum()
 print("average     ", average.round(2))
 print("above it by ", (dshares - average).round(2))
@@ -169,7 +169,7 @@ def softmax_backward(shares, dshares):
 # them is `x`, and which is `w`, each time? (For the scores, `w` is `k.T`. So `x.T @ dscores` is the slope of
 # `k.T`; turned back, it is `dscores.T @ x`.)
 
-# %%
+# %% tags=["slide"]
 from llmcl.reference.softmax import causal_softmax
 
 def head(q, k, v):
@@ -475,7 +475,7 @@ print("rows with something from the head:", np.any(from_head != 0, axis=1).sum()
 # The head speaks for all 512, as each of them got a share. How large are the two for the tokens of our
 # sentence, and for three that do not occur?
 
-# %%
+# %% tags=["slide"]
 sentence = tokenizer.encode("The sun warms the land and the sea.")
 # Each token once, in the order of the text, and behind them three that do not occur.
 shown = list(dict.fromkeys(sentence)) + np.setdiff1d(np.arange(512), used)[-3:].tolist()
@@ -496,7 +496,7 @@ lab.show(fig)
 assert not (targets == sentence[0]).any()
 print("✓ `The` is nobody's target here, so the head says little about it")
 
-# %% [markdown] id="check"
+# %% [markdown] id="check" tags=["slide"]
 # ## Check: all numbers at once
 #
 # Lesson 08a nudged one number after the other: two runs for each of 44,458. Can we ask about all of them in two
@@ -515,7 +515,7 @@ def fits(f, x, told, h=1e-5):
     measured = (f(x + h * direction) - f(x - h * direction)) / (2 * h)
     return abs((told * direction).sum() - measured) < 1e-6 * np.linalg.norm(told)
 
-# %%
+# %% tags=["slide"]
 def loss_with(flat):
     """The model's loss when its parameters are those in one long array."""
     own = model.flat_parameters[0].copy()
@@ -598,7 +598,7 @@ curves = {"norm and residual": sizes_back(1, True), "residual only": sizes_back(
 deep.loss(ids, targets)
 deep.backward()  # for the second picture: the gradients of its weights
 
-# %%
+# %% tags=["slide"]
 fig, (left, right_side) = lab.figure(
     "Two pictures. Left, the size of the slope at 25 points, in powers of ten. With a residual it is a flat line; with "
     "norm only it stays between 0.1 and 10. With neither it falls to the left along a straight line, and leaves the picture "
@@ -671,7 +671,7 @@ for name, operation in operations.items():
 # The used one finds both faults. A test that took only an unused token would let one pass. Would training
 # tell, then? Here are 100 steps against the gradient, for a small model of one block:
 
-# %%
+# %% tags=["slide"]
 def learn(operation, rate=0.3):
     pupil, losses = lossy(Config(512, 40, d_model=21, n_layers=1, d_ff=50), operation, 0.0), []
     for _ in range(100):
@@ -757,7 +757,7 @@ def draw_errors(axes, place):
     axes.set(ylim=(1e-18, 10), ylabel="error", xlabel="array: from the loss (left) to the input (right)")
     axes.set_xticks([7.5 + 12 * i for i in range(8)], [f"blk.{7 - i}" for i in range(8)])
 
-# %%
+# %% tags=["slide"]
 def errors_words(place):
     wrong = int((np.array(errors_when(place)) > 1e-9).sum())
     if not place:
@@ -837,7 +837,7 @@ def find_fault(agrees, n):
     return wrong
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 half = find_fault(lambda i: agrees(faulty, i), 16)
 print(f"half {half}: block {half // 2},", ("attention with its norm", "feed-forward with its norm")[half % 2])
 assert half == 10
@@ -924,7 +924,7 @@ __kernel void key_gradient(__global const float *q,         // (T, d)
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | part | its backward |

@@ -34,7 +34,7 @@
 #     minutes: {core: 70, full: 100}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 09 · Training
 #
 # You have a model and its gradient. In this lesson the gradient moves the weights, and you watch 25 sentences
@@ -85,13 +85,13 @@ print([round(w, 2) for w in walk_one(rate=0.1)])
 # %%
 lab.predict("09.1", guess=None)
 
-# %%
+# %% tags=["slide"]
 path = walk_one(rate=1.0)
 lab.reveal("09.1", abs(path[-1]))
 print(path)
 print([round(w, 1) for w in walk_one(rate=1.1)])
 
-# %% [markdown] id="idea-large"
+# %% [markdown] id="idea-large" tags=["slide"]
 # It jumps across the valley and back, forever. With 1.1 it lands higher up each time. **Too small a rate crawls. Too large a rate jumps out.** How large is too large? That
 # depends on how steep the valley is: one that is 100 times as steep wants a rate that is 100 times as small.
 
@@ -157,7 +157,7 @@ print(f"loss at the end {valley(path[-1]):.3g}, with ten times the rate")
 # There is still one rate for all. How would you find out that a weight is steep? Look at its gradients: they are
 # large. So keep a second average, of the *squares*. Its root is the usual size of a gradient. Divide by it:
 
-# %%
+# %% tags=["slide"]
 def shares_of_a_step(gradients):
     """The last step, in parts of the rate, after these gradients of one weight."""
     m, v, t = 0.0, 0.0, len(gradients)
@@ -168,7 +168,7 @@ def shares_of_a_step(gradients):
 for gradients in ([5.0] * 20, [0.001] * 20, [5.0, -5.0] * 10):
     print(f"{gradients[:3]} …: {shares_of_a_step(gradients):.2f} of the rate")
 
-# %% [markdown] id="numpy-adam"
+# %% [markdown] id="numpy-adam" tags=["slide"]
 # Loud or quiet, who always pulls the same way moves by the rate. Who swings hardly moves. This is **Adam**. Now
 # the rate is not a factor any more, but the length of a step.
 #
@@ -272,11 +272,11 @@ def draw_race(axes, steps):
     axes[1].set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, 80), ylim=(1e-3, 200))
     axes[1].legend(loc="upper right", fontsize=8)
 
-# %%
+# %% tags=["slide"]
 def race_words(steps):
     ends = ", ".join(f"{name} {valley(way[steps]):.2g}" for name, way in ways.items())
     return (f"A long, narrow valley from above, with four ways from one start, and beside it their losses. "
-            f"After {steps} steps: {ends}. Descent zigzags across the valley and crawls along it.")
+            f"After {steps} step{'s' * (steps > 1)}: {ends}. Descent zigzags across the valley and crawls along it.")
 
 lab.explore(draw_race, [1, 2, 5, 10, 20, 40, 80], race_words, "steps", start=20, columns=2, height=3.4)
 
@@ -554,7 +554,7 @@ low, good, high = (curve[-1] for curve in curves)
 assert good < 0.5 and low > 3 and high > 1.5
 print("✓ the middle one ends lowest, by far")
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "Three losses over 40 steps, from 6.2. With 0.0003, a straight and slow fall to about 4.4. With 0.003, down to "
     "nearly 0, past the bigram's dashed line. With 0.1, a fall at first, then a crawl with bumps, far above the line.")
@@ -565,7 +565,7 @@ axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
 axes.legend()
 lab.show(fig)
 
-# %% [markdown] id="see-read"
+# %% [markdown] id="see-read" tags=["slide"]
 # How do you tell them apart without the others beside it? **Too small:** smooth, and nearly straight; it is still on
 # its way. **Too large:** a fall in the first steps, then bumps, and stuck high. In doubt, try ten times more and ten times less.
 #
@@ -646,7 +646,7 @@ def known():
     grown[optimizer.steps] = recall(model, tokenizer, sentences)
     return sum(grown[optimizer.steps])
 
-# %%
+# %% tags=["slide"]
 run = await lab.watch(
     train_steps(model, optimizer, batches, settings.schedule("pretrain"), log_every=1),
     line=("bigram", pairs_loss), measures={"sentences known": known}, every=5,
@@ -728,7 +728,7 @@ m, v = adam.moments()
 file = lab.folder("09") / "half.safetensors"
 save_checkpoint(file, Checkpoint(half.config, half.weights(), tokenizer, m, v, {"step": adam.steps}))
 
-# %%
+# %% tags=["slide"]
 stored = load_checkpoint(file)
 again, adam = fresh()
 again.load_weights(stored.weights)
@@ -763,7 +763,7 @@ lab.run_broken("09.no_correction")
 # faults cancel. **The most natural test of all, one step from zero, sees nothing.** And in training? Without the
 # correction, a step is longer or shorter by this factor:
 
-# %%
+# %% tags=["slide"]
 def factor(t, beta2):
     return (1 - 0.9**t) / np.sqrt(1 - beta2**t)
 
@@ -885,7 +885,7 @@ def one_step_of_training():
     return "BAECF"
     ### END SOLUTION
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | | |

@@ -20,7 +20,7 @@
 #     minutes: {core: 75, full: 95}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 10 · Tuning
 #
 # The model of lesson 09 finishes sentences. In this lesson it learns to answer questions. You decide which
@@ -64,14 +64,14 @@ print(sum(recall(model, tokenizer, sentences)), "of", len(sentences), "sentences
 # It can write that the sun warms the land and the sea. So let us ask what warms them. How does one ask a
 # model that can only write on? One gives it a text that an answer would continue:
 
-# %%
+# %% tags=["slide"]
 from llmcl.data import dialogue_text, read_dialogues
 
 dialogues = read_dialogues(data_dir() / "tune.jsonl")
 print(len(dialogues), "dialogues; number 3 is this text:\n")
 print(dialogue_text(dialogues[3]))
 
-# %% [markdown] id="idea-form"
+# %% [markdown] id="idea-form" tags=["slide"]
 # That is a **dialogue**. `User:` and `Assistant:` are no commands. They are letters like all others. Somebody
 # chose them, and every dialogue has them at the same spot. `prompt_text` makes the part up to `Assistant:`.
 # What will the model write behind it?
@@ -182,7 +182,7 @@ for i, (_, targets) in enumerate(dialogue_rows):
     kinds[i, : targets.count(IGNORED)] = "q"
 print({kind or "pad": int((kinds == kind).sum()) for kind in ("q", "A", "E", "")})
 
-# %%
+# %% tags=["slide"]
 colors = np.select([kinds == "q", kinds == "A", kinds == "E"], ["lightgray", "orange", "green"], "white")
 fig, axes = lab.figure(
     "26 rows. Each begins with gray cells, q, the question. Then come a few orange cells, A, the answer, and one "
@@ -415,7 +415,7 @@ lab.reveal("10.4", (pulls > 0).sum())
 assert (pulls > 0).sum() == len(row[0])
 print("rows with a gradient:", (pulls > 0).sum(), "of", len(pulls))
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "A bar for each place of the text: how long the gradient of its position is. The question's places have bars "
     "as well, most of them shorter than the answer's. The last bar is too short to be seen. Behind the text there "
@@ -427,7 +427,7 @@ axes.set(xlabel="position", ylabel="length of the gradient", xlim=(-1, 22))
 axes.legend()
 lab.show(fig)
 
-# %% [markdown] id="check-heard-2"
+# %% [markdown] id="check-heard-2" tags=["slide"]
 # One for each place of the text, masked or not. (The last bar hardly shows: behind a full stop, this model expects the
 # end already.) The answer attends to the question, so its loss reaches back there. **Masked means: not asked for. It
 # does not mean: not heard.** Who is heard is up to the causal mask. So a question is learned, too, as something to
@@ -498,7 +498,7 @@ assert count(naive)[0] < count(naive, 0)[0] / 2 and count(naive)[1] > 10
 assert (known_now() == written_now()).all()
 print("✓ it answers, and most of the sentences are gone")
 
-# %% [markdown] id="see-forgetting"
+# %% [markdown] id="see-forgetting" tags=["slide"]
 # Look below right in the picture. Nobody told the model to unlearn them. But all texts share the same weights.
 # A step goes where the *shown* texts want, and the others have no voice. That is **forgetting**, in full:
 # catastrophic forgetting. When does it happen? Before the first answer is known.
@@ -539,7 +539,7 @@ def draw_known(axes, history, title):
     axes.set(title=title, xlabel="step", xlim=(-0.6, len(ASK_AT) - 0.4), ylim=(len(table[0]) - 0.4, -0.6))
     axes.set_xticks(range(len(ASK_AT)), ASK_AT, fontsize=7)
 
-# %%
+# %% tags=["slide"]
 fig, both = lab.figure(
     "Two panels of 38 rows, 25 sentences above a line and 13 answers below it, against the steps 0 to 120. Left, "
     "naive: the marks of the sentences are there at first, and nearly all have ended by step 30; those of the "
@@ -614,7 +614,7 @@ print("✓ kept is what was mixed in; a small rate forgets less, and learns less
 # Pads carry the end token's id. Somebody fills the targets up with it too, and then masks all pads in one line.
 # Many people have reported models that were tuned so. What else has this id?
 
-# %%
+# %% tags=["slide"]
 def ends_masked(x, y):
     """The batch, with every target masked that has the pad's id."""
     return x, np.where(y == tokenizer.end_id, IGNORED, y)
@@ -649,7 +649,7 @@ print(f"loss {last.loss:.2f}")
 for d in dialogues[3:6]:
     print(f"{d.user:36}{say(d.user)}")
 
-# %%
+# %% tags=["slide"]
 stopped = sum(say(d.user, most=100).endswith("[END]") for d in dialogues)
 assert stopped == 0
 print(f"✗ {stopped} of {len(dialogues)} answers stop within 100 tokens")
@@ -698,7 +698,7 @@ def ends_taught(targets, end_id):
     return all(row[row != IGNORED][-1] == end_id for row in targets)
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 for name, targets in (("as it should be", y), ("ends masked", wrong_y)):
     print("✓" if ends_taught(targets, tokenizer.end_id) else "✗", name)
 
@@ -787,7 +787,7 @@ def tuning_order():
     return "BCADFE"
     ### END SOLUTION
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A dialogue is a text in a fixed form. **Only the answer and its end token are targets.** The question is heard,

@@ -26,7 +26,7 @@
 #     numpy: true
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 11 · Generating
 #
 # The model gives shares, and a reader wants a text. You write what lies between: how the next token is
@@ -54,7 +54,7 @@ lab.start("11")
 # largest logits of the shipped model, rounded. (` he` begins ` heart`. We leave out the other 502 tokens, with 7
 # parts of 100 together.)
 
-# %%
+# %% tags=["slide"]
 import numpy as np
 
 tokens = [" the", " is", " and", ".", " warms", " be", " he", " sun", " it", " are"]
@@ -159,7 +159,7 @@ def draw_bars(axes, shares, outline, title):
     axes.set(ylim=(0, 1.05), ylabel="share", title=title)
     axes.set_xticks(range(10), names)
 
-# %%
+# %% tags=["slide"]
 def draw_temperature(axes, t):
     draw_bars(axes, tempered(logits, t), plain, f"temperature {t}")
 
@@ -198,7 +198,8 @@ def draw_top_k(axes, k):
 
 def top_k_words(k):
     cut = hot[k:].sum()
-    return (f"The {k} likeliest of ten tokens at temperature 2 stay; the others, {cut:.2f} in all, are cut off, "
+    stay = "likeliest of ten tokens stays" if k == 1 else f"{k} likeliest of ten tokens stay"
+    return (f"The {stay} at temperature 2; the others, {cut:.2f} in all, are cut off, "
             f"and ␣the grows from {hot[0]:.2f} to {top_k(hot, k)[0]:.2f}.")
 
 lab.explore(draw_top_k, range(1, 11), top_k_words, "k", start=4)
@@ -260,7 +261,7 @@ def nucleus(shares, p):
 # The orange steps are the sum so far. The bar in which they cross the dashed line, `p`, is the last that
 # stays. At the smallest `p`, one is left, or nothing could be drawn.
 
-# %%
+# %% tags=["slide"]
 def draw_top_p(axes, p):
     draw_bars(axes, nucleus(hot, p), hot, f"temperature 2, then top-p with p = {p}")
     axes.step(range(10), np.cumsum(hot), where="mid", color=lab.COLORS["orange"], label="sum so far")
@@ -269,8 +270,10 @@ def draw_top_p(axes, p):
 
 def top_p_words(p):
     stay = int((nucleus(hot, p) > 0).sum())
-    return (f"{stay} of ten tokens stay at temperature 2, since {stay} shares are needed to reach {p}: they sum to "
-            f"{hot[:stay].sum():.2f}. ␣the grows from {hot[0]:.2f} to {nucleus(hot, p)[0]:.2f}.")
+    some = "1 of ten tokens stays at temperature 2, since 1 share is" if stay == 1 else (
+        f"{stay} of ten tokens stay at temperature 2, since {stay} shares are")
+    return (f"{some} needed to reach {p}; the sum is {hot[:stay].sum():.2f}. "
+            f"␣the grows from {hot[0]:.2f} to {nucleus(hot, p)[0]:.2f}.")
 
 lab.explore(draw_top_p, [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0], top_p_words, "p", start=0.8)
 
@@ -372,7 +375,7 @@ from llmcl.data import prompt_text
 asked = tokenizer.encode(prompt_text("What warms the land and the sea?"))
 print(repr(tokenizer.decode(generate(model, asked, max_new_tokens=30))))
 
-# %% [markdown] id="stop-rules"
+# %% [markdown] id="stop-rules" tags=["slide"]
 # An answer, then rubbish: what follows an end token, the model never saw. Four **stop rules** are
 # usual. Which of them did we lack?
 #
@@ -432,7 +435,7 @@ print(list(shown(["The", " sun", " Us", "es", " fire.", "\nUs", "er", ": And", "
 # ` Us` waits until `es` shows that it is no `User:`. The second `Us` waits for ever. `reply` of
 # `llmcl.generate` does it so.
 
-# %% [markdown] id="cache"
+# %% [markdown] id="cache" tags=["slide"]
 # ## Nothing twice
 #
 # Must each new token send the whole text through the model once more? The old tokens have not changed, and
@@ -467,7 +470,7 @@ def write(ids, most, keep):
         text.append(int(np.argmax(new)))
     return text, rows
 
-# %%
+# %% tags=["slide"]
 prompt = tokenizer.encode("The sun warms")[:3]
 without, rows_without = write(prompt, 20, keep=False)
 cached, rows_cached = write(prompt, 20, keep=True)
@@ -677,7 +680,7 @@ print(f"✓ {pairs} texts: the same tokens with the cache and without")
 # Above without a cache, below with it. Orange is computed, blue is kept. Move the slider, and count: how much
 # orange is there in all?
 
-# %%
+# %% tags=["slide"]
 line = "The sun warms the land and the sea.".split()
 
 def row_color(at, n, kept):
@@ -759,7 +762,7 @@ print("✓ 150 tokens, the same both ways")
 #
 # Every program has this setting. What does the formula make of it?
 
-# %%
+# %% tags=["slide"]
 with np.errstate(divide="ignore", invalid="ignore"):
     nothing = tempered(logits, 0.0)
 print(nothing[:3])
@@ -890,7 +893,7 @@ for question, answer in answers.items():
     near = nearest(question)
     print(f"{question:32}{answer!r}\n    near: {near.user} → {near.assistant!r}")
 
-# %% [markdown] id="think-read"
+# %% [markdown] id="think-read" tags=["slide"]
 # The shipped model says: ice becomes water "When it is very cold." Is sound faster than light? "Yes, light
 # is much faster." A cow: "A has eight legs." The smallest planet: "Jupiter is the biggest planet." Three of
 # the four are *learned* answers, word for word; what changed the truth changed nothing. With no near question,
@@ -940,7 +943,7 @@ print("✓ the loss of new sentences is more than five times that of learned one
 # %% [markdown] id="think-picture"
 # The picture shows the shipped model.
 
-# %%
+# %% tags=["slide"]
 from llmcl.lab.models import SHIPPED
 from llmcl.load import load_model
 
@@ -1020,7 +1023,7 @@ __kernel void newest_mix(__global const float *cache,    // (T, 3C)
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - **Temperature** divides the logits: cold is sure, hot is alike, the order stays. 0 means **greedy**.

@@ -23,7 +23,7 @@
 #     minutes: {core: 80, full: 100}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 12a · The GGUF file
 #
 # In this lesson you write a GGUF file byte by byte, quantize weights to the last bit as the makers of the
@@ -48,7 +48,7 @@ lab.start("12a")
 # they know which bytes are a weight, and which are a letter? Put a number and a text into bytes. Python's
 # `struct` does it, as `BinaryWriter` does in C#; `I` asks for a whole number of four bytes.
 
-# %%
+# %% tags=["slide"]
 import struct
 
 print(struct.pack("<I", 3).hex(" "))
@@ -98,7 +98,7 @@ assert len(text("태양")) == 8 + 6
 # A GGUF file has five parts: a header, key-value pairs, a table of tensors, a gap, and the numbers. We
 # write the smallest one: one pair, one tensor. The header has 24 bytes:
 
-# %%
+# %% tags=["slide"]
 header = b"GGUF" + struct.pack("<IQQ", 3, 1, 1)  # version, how many tensors, how many pairs
 print(header.hex(" "))
 
@@ -174,7 +174,7 @@ ends = np.cumsum([size for _, size in pieces])
 assert ends[-1] == len(by_hand) and len(by_hand) % 16 == 0
 dump_of_all = np.array([f"{byte:02x}" for byte in by_hand], dtype=object).reshape(-1, 16)
 
-# %%
+# %% tags=["slide"]
 def draw_dump(axes, at):
     inside = np.arange(len(by_hand)).reshape(-1, 16)
     chosen = (inside >= ends[at] - pieces[at][1]) & (inside < ends[at])
@@ -371,7 +371,7 @@ def decoded():
 # One thing has to be turned first. Our layers of lesson 05 compute `x @ W`, with `W` as (in, out). Which
 # numbers of `W` make output 1, counted from 0?
 
-# %%
+# %% tags=["slide"]
 x, W = np.array([1.0, 10.0]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])  # 2 in, 3 out
 print(x @ W, "  output 1 uses", W[:, 1])
 in_file = np.ascontiguousarray(W.T)  # (out, in)
@@ -390,14 +390,14 @@ print(in_file @ x, "  output 1 uses", in_file[1])
 # above 65,504. Can we have less than two bytes? Take four weights. The largest, whatever its sign, becomes 127
 # or −127, and the others are counted in the same steps:
 
-# %%
+# %% tags=["slide"]
 print(f"the largest F16: {np.finfo(np.float16).max:,.0f}")
 w = np.array([0.3, -1.27, 0.018, 0.5], np.float32)
 step = np.abs(w).max() / 127
 counts = np.round(w / step)
 print(f"step {step:.3f}, counts {counts}, back {(counts * step).round(3)}")
 
-# %% [markdown] id="numpy-q8"
+# %% [markdown] id="numpy-q8" tags=["slide"]
 # Now there are four whole numbers from -127 to 127, a byte for each, and one step. That is what to **quantize**
 # means. What got lost? 0.018 became
 # 0.02. No number moves by more than half a step.
@@ -492,7 +492,7 @@ print("✓", ours.size, "bytes, all as the package writes them,", 8 * ours.size 
 # Together **M · (0.5 / 127 + 2⁻¹¹)**. And float32 rounds a little while computing; M · 2⁻²⁰ is more than
 # enough for its few roundings, each a part of 2⁻²⁴. Which of the two parts above is larger?
 
-# %%
+# %% tags=["slide"]
 def q8_bound(blocks):
     """The largest error that Q8_0 may make in each number: blocks (n, 32) -> (n, 1)."""
     return np.abs(blocks).max(axis=-1, keepdims=True) * (0.5 / 127 + 2.0**-11 + 2.0**-20)
@@ -722,7 +722,7 @@ print("blk.0.ffn_up.weight:", tensors["blk.0.ffn_up.weight"][0], "and ours is", 
 # One square is 32 bytes, one row 4,096. Move the slider. Find the sizes that begin with `gpt2.`, the longest list of
 # the tokenizer, and the gap. Which tensor takes most?
 
-# %%
+# %% tags=["slide"]
 lab.explore_file(folder / "model-Q8_0.gguf", start="tokenizer.ggml.tokens")
 
 # %%
@@ -732,7 +732,7 @@ assert sum(part.size for part in parts) == sizes["Q8_0"]
 for part in sorted(parts, key=lambda part: -part.size)[:3]:
     print(f"{part.name}: {part.size / sizes['Q8_0']:.0%}")
 
-# %% [markdown] id="see-2"
+# %% [markdown] id="see-2" tags=["slide"]
 # The positions are the largest part: 256 rows in F32. And where is the plan of the model, the formula?
 # Nowhere. The word `gpt2` stands for it; each program has that formula inside.
 
@@ -760,7 +760,7 @@ both(by_hand[:8] + struct.pack("<Q", 2) + by_hand[16:])
 # Both run into the gap, take it for a name, and stumble. That is luck. What about a count that is too *small*?
 # Two tensors, and a header that claims one:
 
-# %%
+# %% tags=["slide"]
 two_path = folder / "two.gguf"
 write_with_package(two_path, {"token_embd.weight": tensor, "output_norm.weight": np.ones(3, np.float32)})
 two = two_path.read_bytes()
@@ -883,7 +883,7 @@ __kernel void back(__global const int *file,  // blocks of 34 bytes
 }
 """)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # | part of the file | what it announces |

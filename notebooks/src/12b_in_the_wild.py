@@ -22,7 +22,7 @@
 #     minutes: {core: 70, full: 95}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 12b · In the wild
 #
 # A program that other people wrote opens your file and speaks with your model. In this lesson you prove that
@@ -40,7 +40,7 @@ from llmcl import lab
 
 lab.start("12b")
 
-# %% [markdown] id="idea"
+# %% [markdown] id="idea" tags=["slide"]
 # ## The idea: a witness who owes us nothing
 #
 # Whoever makes a mistake in writing a file may make the same one in reading it. Who would notice?
@@ -72,7 +72,7 @@ print(f"{size:,} bytes in Q8_0, {exact.stat().st_size:,} in F32")
 #
 # (Without `xllamacpp`, a sentence says so, and our own model answers in its place, which proves nothing.)
 
-# %%
+# %% tags=["slide"]
 request = {"prompt": "The sun warms", "n_predict": 24, "temperature": 0}  # n_predict: tokens at most
 [answer] = lab.ask_llama(file, [("/completion", request)])  # one request, so one answer
 print(repr(answer["content"]))
@@ -141,7 +141,7 @@ def they_write(path, prompts):
     asked = [("/completion", {"prompt": p, "n_predict": 24, "temperature": 0}) for p in prompts]
     return [answer["content"] for answer in lab.ask_llama(path, asked)]
 
-# %%
+# %% tags=["slide"]
 beginnings = [prompt for prompt, _ in recall_prompts(sentences)]
 prompts = beginnings + [prompt_text(d.user) for d in dialogues]
 gpt = numpy_model(file)
@@ -194,7 +194,7 @@ top = answer["completion_probabilities"][0]["top_logprobs"]
 assert {"id", "token", "logprob"} <= set(top[0])
 print(len(top), "tokens, each with id, token, logprob")
 
-# %% [markdown] id="numpy-shift"
+# %% [markdown] id="numpy-shift" tags=["slide"]
 # `logprob` is log(share), and we have logits. A share is exp(logit) divided by the sum of its row's
 # exponentials (lesson 04a). So log(share) is the logit minus the logarithm of that sum: *one* number for the whole row. It is no fault. How
 # far apart are two rows, then, if one may be shifted as a whole?
@@ -255,7 +255,7 @@ print(theirs.shape, our_logits(numpy_model(exact), places).shape)
 # theory of ours covers all that, so the package has measured limits, with a reserve: a **band**. Which file
 # should have the smaller gap?
 
-# %%
+# %% tags=["slide"]
 from llmcl.verify import BANDS
 
 for path, dtype in ((exact, "F32"), (file, "Q8_0")):
@@ -263,7 +263,7 @@ for path, dtype in ((exact, "F32"), (file, "Q8_0")):
     assert found <= BANDS[dtype]
     print(f"✓ {dtype}: every logit within {BANDS[dtype]}")
 
-# %%
+# %% tags=["slide"]
 wrong = gap(lab.llama_logs(four_heads, places), our_logits(numpy_model(exact), places))
 assert wrong > 10 * BANDS["F32"]
 print(f"✗ 4 heads: outside of {BANDS['F32']}, more than ten times over")
@@ -489,7 +489,7 @@ def draw_logits(axes, theirs, ours):
     axes[1].plot(ours, theirs + np.median(ours - theirs), ".", alpha=0.5)
     axes[1].set(xlabel="our logit", ylabel="llama.cpp's, shifted")
 
-# %%
+# %% tags=["slide"]
 def draw_place(axes, t):
     draw_logits(axes, their_logs[t], our_table[t])
 
@@ -593,7 +593,7 @@ for name, form in forms.items():
     written = they_write(file, [form.format(d.user) for d in dialogues])
     known[name] = sum(text.strip() == d.assistant for text, d in zip(written, dialogues))
 
-# %%
+# %% tags=["slide"]
 assert max(known.values()) == known["as trained"]
 assert max(known["bare"], known["small letters"], known["another family"]) < known["as trained"] / 2
 fig, axes = lab.figure(
@@ -677,7 +677,7 @@ for name, path in broken.items():
     gaps[name] = gap(lab.llama_logs(path, places), our_table)
     as_taught[name] = sum(a == b for a, b in zip(they_write(path, beginnings), taught))
 
-# %%
+# %% tags=["slide"]
 assert gaps["nothing wrong"] <= BANDS["F32"] < min(found for name, found in gaps.items() if name != "nothing wrong")
 fig, axes = lab.figure(
     "Seven bars, the gap of each file on a logarithmic scale. Nothing wrong ends left of a dashed line, the band; all "
@@ -820,7 +820,7 @@ for name, data in loud.items():
     assert said, name
     print(f"{name}:\n    {' '.join(said.split())}")
 
-# %% [markdown] id="break-message"
+# %% [markdown] id="break-message" tags=["slide"]
 # Read a message from its end. Look at `heads renamed`: a *key* is missing, and llama.cpp speaks of a *shape*. It went
 # on without a head count, computed a shape from that, and only then stumbled. The cause may lie before the place
 # that a message names.
@@ -981,7 +981,7 @@ def way():
     return "DBFAE"
     ### END SOLUTION
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - A file that **llama.cpp** reads as you do: tokens and text equal, logits within a **band**.

@@ -23,7 +23,7 @@
 #     minutes: {core: 100, full: 125}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 13 · Faster
 #
 # How fast could a kernel be at most, how fast is it, and what stands between? In this lesson you find out, make one
@@ -51,7 +51,7 @@ lab.start("13")
 # Give it two tasks: add two lists of a million numbers, and multiply two matrices of 384 x 384. How
 # long does each half of the work take?
 
-# %%
+# %% tags=["slide"]
 bandwidth, peak = 40e9, 200e9
 
 def halves(operations, numbers):
@@ -87,7 +87,7 @@ lab.predict("13.1", guess=None)
 lab.reveal("13.1", peak / bandwidth)
 print(peak / bandwidth, "operations per byte")
 
-# %% [markdown] id="idea-3"
+# %% [markdown] id="idea-3" tags=["slide"]
 # Operations per byte: that is a task's **arithmetic intensity**. Below 5, this device waits for memory
 # (*memory-bound*). Above 5, it waits for its own arithmetic (*compute-bound*).
 
@@ -125,7 +125,7 @@ def intensity(m, k, n):
     return operations / (4 * numbers)
     ### END SOLUTION
 
-# %%
+# %% tags=["slide"]
 print("addition of two lists      ", round(1 / 12, 3))
 print("384 x 384 times 384 x 384  ", intensity(384, 384, 384))
 print("one row times 4096 x 4096  ", round(intensity(1, 4096, 4096), 3))
@@ -161,7 +161,7 @@ assert roof(1 / 12, 40e9, 200e9) < roof(5, 40e9, 200e9) == roof(64, 40e9, 200e9)
 # That is 2 operations for 8 bytes, an intensity of a quarter. With tiles of side `s`, each number is
 # fetched once and used `s` times. Move the slider. From which side on is carrying no longer the limit?
 
-# %%
+# %% tags=["slide"]
 def draw_roof(axes, bandwidth, peak):
     x = np.geomspace(1 / 32, 512, 200)
     axes.loglog(x, roof(x, bandwidth, peak) / 1e9, color="black")
@@ -241,7 +241,7 @@ for item, size in ((naive_item, (8, 8)), (four_rows_item, (8, 2))):
 # 1024 against 640. A **register block** of R rows and C columns loads R + C numbers for R · C terms. What
 # would 4 rows of 16 columns give?
 
-# %%
+# %% tags=["slide"]
 for rows, cols in ((1, 1), (4, 1), (4, 16), (6, 16), (16, 8)):
     print(f"{rows:2} x {cols:2}: {2 * rows * cols / (4 * (rows + cols)):.2f} operations per byte asked")
 
@@ -381,7 +381,7 @@ def run(kernel, a, b, c, group=(16, 16)):
     (m, k), n = a.shape, b.shape[1]
     kernel((n, -(-m // 4)), group, a, b, c, m, n, k)     # a quarter of the rows, rounded up
 
-# %%
+# %% tags=["slide"]
 def prove(name, run_it, m=37, k=53, n=19):
     """Checks a product on the device against NumPy in float64."""
     rng = np.random.default_rng(13)
@@ -579,7 +579,7 @@ for T in (32, 256, 1024, 4096):
 # Could a row be finished without ever having it whole? Shares need the total, and a safe exponential needs the
 # largest score (lesson 04a). Both are known only at the end. But look at what a *new* largest score changes:
 
-# %%
+# %% tags=["slide"]
 scores = np.array([1.0, 2.0, 4.0])
 old, new = scores[:2].max(), scores.max()
 before, after = np.exp(scores[:2] - old), np.exp(scores[:2] - new)
@@ -587,7 +587,7 @@ print("weights of the first two, by the old largest:", before.round(3))
 print("weights of the first two, by the new largest:", after.round(3))
 assert np.allclose(after, before * np.exp(old - new))
 
-# %% [markdown] id="fused-3"
+# %% [markdown] id="fused-3" tags=["slide"]
 # All shrink by the same factor, exp(old − new). So a sum of old weights can be scaled afterwards. That is **online
 # softmax**: one pass, and a row keeps three things, the largest score, the sum of weights, and the sum of weighted
 # values. Attention made with it, in one kernel, is **fused attention** (*flash attention* is the same idea).
@@ -687,7 +687,7 @@ for name, report in recorded.items():
     sizes = f"{memory[128]:.0f} bytes a token at 128 places, {memory[1024]:.0f} at 1024"
     print(f"recorded on {name}, memory of a fused training step: {sizes}")
 
-# %%
+# %% tags=["slide"]
 contexts = [2**i for i in range(5, 13)]
 picture, axes = lab.figure("Memory against places, both axes in powers: the tables grow with the square, from "
                            "32 KiB at 32 places to 512 MiB at 4096; one number a row grows in step, to 64 KiB.")
@@ -812,7 +812,7 @@ print("✓ every recorded ratio is the peer's time by ours")
 # %% tags=["varies"]
 lab.device_answer("13.one_barrier", engine)
 
-# %%
+# %% tags=["slide"]
 lab.run_broken("13.one_barrier")
 
 # %% [markdown] id="break-2"
@@ -910,7 +910,7 @@ for name, time in timed.items():
 # %%
 lab.check("wide_rows", engine.to_host(result), exact, bound)
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - **Arithmetic intensity** is counted by hand, and says which limit is yours. The **roofline** says how far you are
@@ -976,5 +976,5 @@ lab.quiz("13.q5")
 lab.summary("13")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 15, *Your own text*: a larger model, on a text of yours. Lesson 14, the same training on several
-# machines, is not written yet.
+# **Next:** lesson 14, *Beyond one machine*, another elective: one model trained by several processes at once. Or go on to
+# lesson 15, *Your own text*: a larger model, on a text of yours.

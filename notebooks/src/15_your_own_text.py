@@ -24,7 +24,7 @@
 #     minutes: {core: 90, full: 150}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 15 · Your own text
 #
 # Everything so far was learned from 25 sentences that the book chose. Now you choose. A folder of your
@@ -93,7 +93,7 @@ for name, texts in files.items():
 first_file = list(files.values())[0]
 print(first_file[0][:700])
 
-# %% [markdown] id="text-grammar"
+# %% [markdown] id="text-grammar" tags=["slide"]
 # Read it twice. What would a model have to know to write this? That two animals are "they", what each
 # of them eats, which thing the title promised, what follows from rain. Such facts reach over many words,
 # and no pair of tokens holds them.
@@ -123,7 +123,7 @@ from llmcl.data import cut_documents
 documents = cut_documents([text for texts in files.values() for text in texts])
 print(f"{len(documents):,} documents, {sum(map(len, documents)):,} characters")
 
-# %% [markdown] id="split"
+# %% [markdown] id="split" tags=["slide"]
 # ## Text that the model never sees
 #
 # A low loss on the training text can mean two things: the model knows the language, or it knows the text
@@ -210,7 +210,7 @@ print(len(train_rows), "windows to learn from,", len(held_rows), "held out")
 # counted on the training text, and asked on the held-out one. Why the small `extra`? A held-out pair may
 # never have come up while counting; without it, its share would be 0, and the loss infinite.
 
-# %%
+# %% tags=["slide"]
 from llmcl.bigram import bigram_counts, bigram_shares
 
 V = tokenizer.vocab_size
@@ -291,7 +291,7 @@ def held_out_loss(model, batches):
     """The model's mean loss over all places of some batches."""
     return mean_loss(lambda x, y: float(engine.to_host(model.loss(x, y))[0]), batches)
 
-# %%
+# %% tags=["slide"]
 fresh = GPT(config, engine)
 fresh.initialize(seed=0)
 first = held_out_loss(fresh, held_batches)
@@ -376,7 +376,7 @@ def recorded():
 
 costs = recorded()
 
-# %%
+# %% tags=["slide"]
 fig, axes = lab.figure(
     "Microseconds of training for a token against the width, both axes in powers of ten, as recorded on other "
     "devices. The lines of processors rise steeply. The line of the GPU, H200, stays flat up to a width of 256 and rises little after.")
@@ -463,7 +463,7 @@ async def run_on(rows, count, alt):
     model.load_weights(best["weights"])
     return model, last, watched, samples
 
-# %%
+# %% tags=["slide"]
 model, _, watched, samples = await run_on(train_rows, STEPS,
     "The loss over the steps. It falls from nearly 7 to about 1 and crosses the bigram's dashed line on its "
     "way. The held-out loss lies on the same curve all the way. Below, the gradient's norm, and the learning "
@@ -477,7 +477,7 @@ model, _, watched, samples = await run_on(train_rows, STEPS,
 for place in (0, len(samples) // 3, -1):
     print(short(samples[place]), "\n")
 
-# %% [markdown] id="train-samples-read"
+# %% [markdown] id="train-samples-read" tags=["slide"]
 # The first sample is noise. The middle one has words, and goes in circles. Is the last one a story? On one
 # machine, this stood there after 150 steps; look for three things that are wrong:
 #
@@ -518,7 +518,7 @@ few_model, few_last, few_watched, _ = await run_on(few_rows, few_count,
     "The training loss falls nearly to 0. The held-out loss falls with it at first, then parts from it above "
     "the bigram's dashed line, is lowest before the middle of the run, and rises from there to the end.")
 
-# %%
+# %% tags=["slide"]
 few_steps, few_train, few_held = at_steps(few_watched)
 fig, axes = lab.figure(told(
     "Four curves over the steps. On all of the text, training and held-out loss fall together to about 1. On one "
@@ -577,7 +577,7 @@ def judge(train, held):
 print("all of the text:", judge(train_loss, held_loss)[0])
 print("1 window in 40: ", judge(few_train, few_held)[0])
 
-# %% [markdown] id="judge-gap"
+# %% [markdown] id="judge-gap" tags=["slide"]
 # Why is a gap between the two curves not enough? There nearly always is one, and as long as the held-out loss
 # falls, the model still gets better at what you want. Only the turn says that more steps do harm. Three
 # cures: more text, a smaller model, or stopping where the held-out loss was lowest, which is called
@@ -705,7 +705,7 @@ verified = report and all(row.right == row.all for row in report.rows if row.nam
 assert verified or report is None
 print("✓ tokens and logits of llama.cpp are ours")
 
-# %% [markdown] id="card"
+# %% [markdown] id="card" tags=["slide"]
 # ## The model card
 #
 # A file says nothing about where it comes from, and in a year you will have forgotten. A **model card** is
@@ -828,7 +828,7 @@ def honest():
 #
 # </details>
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - Documents are split before anything is learned, the tokenizer included.

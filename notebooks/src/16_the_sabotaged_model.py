@@ -11,7 +11,7 @@
 #     minutes: {core: 100, full: 120}
 # ---
 
-# %% [markdown] id="promise"
+# %% [markdown] id="promise" tags=["slide"]
 # # 16 · The sabotaged model
 #
 # Somebody went through a copy of your package and made five mistakes in it. Nothing stops, nothing warns,
@@ -70,7 +70,7 @@ print(len(suspect), "losses, and each is lower than the one before:", suspect ==
 # %% [markdown] id="healthy"
 # Now the same with a sound copy. What do you expect to see between the two curves?
 
-# %%
+# %% tags=["slide"]
 sound = sabotage.load(sabotage.example(place / "sound", sound=True))
 healthy = curve(sound)
 
@@ -88,14 +88,14 @@ apart = max(abs(a - b) / b for a, b in zip(suspect, healthy))
 assert suspect[0] == healthy[0] and 0 < apart < 0.05
 print("✓ the first loss is the same to the last bit, and no later one differs by more than 5 percent")
 
-# %% [markdown] id="symptom"
+# %% [markdown] id="symptom" tags=["slide"]
 # That is all the **symptom** there is: what can be seen from outside. Another seed moves the curve about as much.
 # Had you no sound copy beside it, you would call this a healthy run. **A loss that falls proves that
 # something learns. It does not prove that anything is right.**
 #
 # What would you ask next? Think of lesson 08c: you did not read the model from the first line to the last.
 
-# %% [markdown] id="halve"
+# %% [markdown] id="halve" tags=["slide"]
 # ## Halve the road
 #
 # The road has stretches: data, forward, backward, update, file. Each hands something to the next, so each can
@@ -123,7 +123,7 @@ shapes = wrong.config.Config(71, 64, d_model=36, n_heads=4, n_layers=2, d_ff=60)
 weights = {name: rng.normal(0, 0.3, shape) for name, shape in shapes.items()}
 ids, targets = rng.integers(0, 71, (3, 11)), rng.integers(0, 71, (3, 11))
 
-# %%
+# %% tags=["slide"]
 def same(got, want, share=1e-4):
     """Whether two arrays agree within a share of the largest number: far above rounding."""
     return np.abs(got - want).max() <= share * np.abs(want).max()
@@ -139,7 +139,7 @@ print("backward: gradients that agree:", sum(same(grads[n], want_grads[n]) for n
 # both engines, and both would agree on it. That is what central differences are for. Here we go on to the
 # next stretch, and remember what was not asked. What does the update get, and what does it give?
 
-# %%
+# %% tags=["slide"]
 def one_step(engine, gradient):
     """What AdamW makes of weights of 1 in its first step, at a rate of 0.1, without decay."""
     w, m, v = (engine.from_host(np.full(gradient.shape, x)) for x in (1.0, 0.0, 0.0))
@@ -161,7 +161,7 @@ for size in (1.0, 1e-2, 1e-4, 1e-6):
 # So there is something small that begins to count when the gradients are small, too. The update has one such
 # number: epsilon, 1e-8. Where does it stand?
 
-# %%
+# %% tags=["slide"]
 text = (place / "example" / "sabotaged" / "kernels" / "adamw.cl").read_text(encoding="utf-8")
 for number, line in enumerate(text.splitlines(), start=1):
     if "epsilon" in line and "sqrt" in line:
@@ -180,7 +180,7 @@ for number, line in enumerate(text.splitlines(), start=1):
 # You could mend it now. Do not, yet. A test that was never seen to fail proves nothing, and this is the last
 # moment at which you can see it fail. A test takes the package as `m`.
 
-# %%
+# %% tags=["slide"]
 TEST = '''
 import numpy as np
 
@@ -203,7 +203,7 @@ sabotage.try_tests(place / "example")
 # looks at one thing is called a **probe**. Now mend the kernel, and only the kernel. What should the test say
 # afterwards?
 
-# %%
+# %% tags=["slide"]
 kernel = place / "example" / "sabotaged" / "kernels" / "adamw.cl"
 inside, outside = "sqrt(v_new * correction2 + epsilon)", "(sqrt(v_new * correction2) + epsilon)"
 kernel.write_text(kernel.read_text(encoding="utf-8").replace(inside, outside), encoding="utf-8")
@@ -351,7 +351,7 @@ sabotage.try_tests(mine)
 assert (mine / "tests.py").is_file()
 print("✓ your tests were run on your copy")
 
-# %% [markdown] id="points"
+# %% [markdown] id="points" tags=["slide"]
 # ## What it is worth
 #
 # This is the **rubric**, what each point is given for. Five faults, four points each:
@@ -397,7 +397,7 @@ print("✓ the checker looked for five faults")
 #
 # </details>
 
-# %% [markdown] id="recap"
+# %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # You found faults that nothing announced. You did not find them by reading everything, and not by luck: you

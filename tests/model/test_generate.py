@@ -230,24 +230,24 @@ ANSWERS = ("Hello there.", "한 👍 é", "a  b\n\nc", "Use UserX: no", "U", "Us
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_saidis_the_answer_without_the_space_before_it(answer):
+def test_a_reply_is_the_answer_without_the_space_before_it(answer):
     found = pieces(" " + answer)
     assert "".join(found) == answer
     assert all("\ufffd" not in piece for piece in found)  # no half of a character
 
 
-def test_a_saidcomes_in_pieces_as_it_is_written():
+def test_a_reply_comes_in_pieces_as_it_is_written():
     assert len([piece for piece in pieces(" Hello there.") if piece]) > 3
 
 
-def test_a_saidends_where_the_next_turn_begins():
+def test_a_reply_ends_where_the_next_turn_begins():
     said = "".join(pieces(" Fine. User: and you?", end=False, max_new_tokens=30))
     assert said == "Fine."
     assert "".join(pieces(" a \n\n User: b", end=False, max_new_tokens=30)) == "a"
     assert "".join(pieces(" FineUser:")) == "Fine"
 
 
-def test_a_saidthat_is_cut_inside_a_character_keeps_what_is_whole():
+def test_a_reply_that_is_cut_inside_a_character_keeps_what_is_whole():
     whole = TOKENIZER.encode(" a한")
     text = "".join(pieces(" a한", max_new_tokens=len(whole) - 1))
     assert text.rstrip("\ufffd") == "a"

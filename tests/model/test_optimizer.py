@@ -8,8 +8,9 @@ from model_helpers import CONFIG, make_batch, make_model, random_weights, roundi
 
 from llmcl import reference
 from llmcl.check import compare
+from llmcl.config import Config
 from llmcl.errors import CheckpointError, ConfigError
-from llmcl.model import decays
+from llmcl.model import GPT, decays
 from llmcl.ops import Engine
 from llmcl.optimizer import AdamW, AdamWSettings, Schedule
 from llmcl.reference.bounds import U
@@ -24,6 +25,12 @@ def test_the_rate_warms_up_and_falls_along_half_a_cosine():
     assert schedule.at(35) == pytest.approx(0.01 * (0.1 + 0.45 * (1 + math.cos(math.pi / 4))))
     assert schedule.at(110) == pytest.approx(0.001)
     assert schedule.at(500) == pytest.approx(0.001)  # past the end it stays
+
+
+def test_the_ends_of_what_is_possible_are_possible():
+    assert Schedule(1.0, 20, warmup=0, floor=0).at(20) == pytest.approx(0, abs=1e-12)
+    assert Schedule(1.0, 1, warmup=0, floor=1).at(1) == 1
+    assert Schedule(1.0, 7, warmup=7).at(7) == 1  # nothing but a warm-up
 
 
 def test_the_rate_never_rises_after_the_warmup_and_is_never_zero():
@@ -94,6 +101,24 @@ def test_a_whole_step_on_opencl_agrees_with_the_reference(versioned):
         assert not compare(moved, 1.01 * right, bound).ok  # a wrong rate would be seen
 
 
+def test_a_step_is_what_the_formula_says(engine):
+    """Both engines get their numbers from the same code, so neither can check what it hands on."""
+    settings = AdamWSettings(beta1=0.8, beta2=0.95, epsilon=0.01, decay=0.3, max_norm=0.5)
+    model, optimizer, loss = prepared(engine, settings)
+    before, (m, v) = random_weights(), optimizer.moments()
+    gradients = {name: engine.to_host(g).astype(np.float64) for name, g in model.gradients.items()}
+    clip = 0.5 / np.sqrt(sum((g**2).sum() for g in gradients.values()))
+    assert clip < 1
+    optimizer.step(loss, 0.02)
+    for name, got in model.weights().items():
+        grad = clip * gradients[name]
+        mean = (0.8 * m[name] + 0.2 * grad) / (1 - 0.8**5)  # prepared() made four steps
+        square = (0.95 * v[name] + 0.05 * grad**2) / (1 - 0.95**5)
+        pull = 0.3 * before[name] if decays(name) else 0
+        want = before[name] - 0.02 * (mean / (np.sqrt(square) + 0.01) + pull)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
 def test_without_a_gradient_exactly_the_matrices_shrink(engine):
     model = make_model(engine)
     optimizer = AdamW(model, AdamWSettings(decay=0.1))
@@ -127,6 +152,26 @@ def test_training_lowers_the_loss(engine):
         model.backward()
         optimizer.step(loss, 0.01)
     assert losses[-1] < 0.7 * losses[0]
+
+
+def test_of_random_tokens_nothing_can_be_learned(opencl):
+    config = Config(vocab_size=16, context_length=16, d_model=32, n_heads=2, n_layers=1, d_ff=64)
+    rng, schedule = np.random.default_rng(0), Schedule(0.003, 120, 5)
+    fresh, losses = rng.integers(0, 16, (64, 17)), []
+    # A target that stands in the input is what a wrong shift or a leaking mask would give.
+    for shift in (1, 0):
+        model = GPT(config, opencl)
+        model.initialize(0)
+        optimizer = AdamW(model)
+        for step in range(1, 121):
+            texts = rng.integers(0, 16, (16, 17))
+            loss = model.loss(texts[:, : 17 - shift][:, :16], texts[:, shift:][:, :16])
+            model.backward()
+            optimizer.step(loss, schedule.at(step))
+        loss = model.loss(fresh[:, :16], fresh[:, shift:][:, :16])
+        losses.append(float(opencl.to_host(loss)[0]))
+    assert losses[0] > math.log(16) - 0.02
+    assert losses[1] < 0.2
 
 
 def test_padding_between_parameters_stays_zero(opencl):
@@ -213,5 +258,8 @@ def test_moments_go_out_and_in_unchanged(engine):
 
 
 def test_a_run_cannot_go_on_without_moments(engine):
-    with pytest.raises(CheckpointError, match="no moments of AdamW"):
-        AdamW(make_model(engine)).load_moments({}, {}, 3)
+    optimizer = AdamW(make_model(engine))
+    m, v = optimizer.moments()
+    for missing in (({}, {}), (m, {}), ({}, v)):
+        with pytest.raises(CheckpointError, match="no moments of AdamW"):
+            optimizer.load_moments(*missing, 3)

@@ -1,6 +1,7 @@
 """The same seed on the same device gives the same bits, in this process and in any other."""
 
 import hashlib
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,13 @@ def test_two_engines_in_one_process_give_the_same_bits():
     assert ten_steps(engine) == ten_steps(engine) == ten_steps(get_engine())
 
 
+def test_one_batch_asked_three_times_has_one_loss():
+    model, (ids, targets) = GPT(CONFIG, get_engine()), make_batch()
+    model.initialize(7)
+    losses = [model.engine.to_host(model.loss(ids, targets)).tobytes() for _ in range(3)]
+    assert len(set(losses)) == 1
+
+
 def test_two_processes_give_the_same_bits():
     code = (
         f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}, "
@@ -43,12 +51,14 @@ def test_two_processes_give_the_same_bits():
         "import test_repeatable\n"
         "print(test_repeatable.ten_steps(test_repeatable.get_engine()))"
     )
+    # The second has one thread, where the device is PoCL.
     others = [
         subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
+            env=os.environ | threads,
         ).stdout.split()[-1]
-        for _ in range(2)
-    ]
+        for threads in ({}, {"POCL_MAX_PTHREAD_COUNT": "1"})
+    ]  # fmt: skip
     assert others == [ten_steps(get_engine())] * 2
 
 

@@ -27,3 +27,4 @@ def own_versions(request):
         opencl = request.getfixturevalue("engine")
         opencl.use(versions_for(opencl.device.info))
         opencl.local_size = opencl.device.local_size
+        opencl.program.most = None

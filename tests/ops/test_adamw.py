@@ -32,6 +32,14 @@ def test_the_first_step_of_one_weight(any_engine):
     assert m[0] == pytest.approx(0.01) and v[0] == pytest.approx(1e-5)
 
 
+def test_epsilon_stands_outside_the_root(any_engine):
+    """A gradient as small as epsilon makes half a step; inside the root it would make none."""
+    w = step(any_engine, 0.0, 1e-8, decay=0)[0]
+    assert w[0] == pytest.approx(-0.01 * 0.5, rel=1e-5)
+    many = step(any_engine, np.zeros(19), np.full(19, 1e-8), decay=0)[0]
+    np.testing.assert_allclose(many, -0.01 * 0.5, rtol=1e-5)
+
+
 def test_without_a_gradient_only_decay_acts(any_engine):
     assert step(any_engine, 1.0, 0.0)[0][0] == pytest.approx(0.999, abs=1e-7)
     assert step(any_engine, 1.0, 0.0, n_decay=0)[0][0] == 1

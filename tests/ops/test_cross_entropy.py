@@ -80,6 +80,16 @@ def test_huge_logits_neither_overflow_nor_lose_the_answer(any_engine):
     assert loss == pytest.approx(2e4, rel=1e-6)
 
 
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("V", (2, 8, 9, 67, 521))
+def test_the_largest_logit_may_stand_anywhere_and_lie_far_below_zero(engine, versions, V):
+    engine.use(versions)
+    logits, targets = 1000 * np.eye(V) - 2000, np.arange(V)
+    loss, log_sum = loss_of(engine, logits, targets)
+    assert loss == 0 and np.all(log_sum == -1000)
+    assert np.all(gradient_of(engine, logits, targets) == 0)
+
+
 def test_a_nan_logit_gives_a_nan_loss(any_engine):
     logits = np.array([[0.0, np.nan, 1], [0, 1, 2]])
     assert np.isnan(loss_of(any_engine, logits, np.array([0, 1], np.int32))[0])

@@ -100,6 +100,19 @@ def test_scores_far_apart_neither_overflow_nor_vanish(any_engine):
     np.testing.assert_allclose(any_engine.to_host(log_sum)[0, 0], [0, 10_000, 10_000])
 
 
+@pytest.mark.parametrize("versions", (CPU, GPU), ids=str)
+@pytest.mark.parametrize("T", (2, 9, 17, 67))
+def test_the_largest_score_may_stand_anywhere_and_lie_far_below_zero(engine, versions, T):
+    engine.use(versions)
+    row, peak = np.indices((T, T))
+    qkv = np.empty((T, T, 3))  # one channel; in text p the key of row p is the only near one
+    qkv[..., 0], qkv[..., 1], qkv[..., 2] = 100, 10 * np.eye(T) - 20, np.arange(1, T + 1)
+    y, log_sum = map(engine.to_host, engine.fused_attention(engine.from_host(qkv), 1))
+    np.testing.assert_array_equal(y[peak, row, 0][row >= peak], peak[row >= peak] + 1)
+    np.testing.assert_array_equal(log_sum[peak, 0, row][row >= peak], -1000)
+    np.testing.assert_allclose(y[peak, row, 0][row < peak], row[row < peak] / 2 + 1, rtol=1e-5)
+
+
 def test_a_place_hears_nothing_of_its_future(any_engine):
     rng = np.random.default_rng(2)
     qkv = rounded(rng, 1, 19, 18)

@@ -134,6 +134,22 @@ def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
     engine.check_guards()
 
 
+@pytest.mark.parametrize("tile", (BIG, MIDDLE), ids=("big", "middle"))
+@pytest.mark.parametrize("transposed", (False, True))
+@pytest.mark.parametrize("m, n, k", [(67, 133, 41), (68, 132, 44)])  # one number a load, and four
+def test_every_tile_of_a_gpu_is_right(engine, monkeypatch, tile, transposed, m, n, k):
+    """The device of a test is too small to choose the large ones by itself."""
+    engine.use(GPU)
+    monkeypatch.setattr(sys.modules[multiply.__module__], "choose_tile", lambda *sizes: (tile, 1))
+    rng = np.random.default_rng(m)
+    a = rounded(rng, *((k, m) if transposed else (m, k)))
+    b = rounded(rng, *((n, k) if transposed else (k, n)))
+    c = engine.matmul(engine.from_host(a), engine.from_host(b), transposed, transposed)
+    want, bound = expected("matmul", [a, b, transposed, transposed])
+    assert_within(engine.to_host(c), want, bound)
+    engine.check_guards()
+
+
 @pytest.mark.parametrize(
     "m, n, k, tile, parts",
     [

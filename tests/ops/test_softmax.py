@@ -64,6 +64,21 @@ def test_large_and_masked_scores_give_the_known_shares(any_engine):
     np.testing.assert_allclose(shares, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("n", (2, 8, 9, 67))
+def test_the_largest_score_may_stand_anywhere_and_lie_far_below_zero(engine, versions, n):
+    engine.use(versions)
+    peaks = 1000 * np.eye(n) - 2000  # row p has its largest score at p
+    shares = engine.to_host(engine.softmax(engine.from_host(peaks)))
+    np.testing.assert_array_equal(shares, np.eye(n))
+    # Sequence p has it at p in all its rows; the rows before p do not see it.
+    scores = np.broadcast_to(peaks[:, None], (n, n, n))
+    shares = engine.to_host(engine.causal_softmax(engine.from_host(scores)))
+    row, peak = np.indices((n, n))
+    np.testing.assert_array_equal(shares[peak, row, peak], row >= peak)
+    np.testing.assert_allclose(shares.sum(-1), 1, rtol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_row_that_sees_nothing_gives_nan_in_that_row_only(any_engine):
     scores = np.array([[1.0, 2, 3], [-np.inf] * 3, [3, 2, 1]])

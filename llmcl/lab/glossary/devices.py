@@ -116,7 +116,8 @@ TERMS = (
          "to it, so there is no race.",
          "08b"),
     Term("bandwidth", "대역폭(bandwidth)",
-         "How many bytes a second come from memory, or go there, at best.",
+         "How many bytes a second come from memory, or go there, at best. Between machines: how "
+         "many a second go through the network.",
          "13"),
     Term("peak", "최대 연산 성능(peak)",
          "How many operations a second a device can do at best, when it never waits for memory.",
@@ -149,4 +150,21 @@ TERMS = (
          "Softmax in one pass: it keeps the largest score so far, and when a larger one comes, it "
          "scales down what was summed before.",
          "13", formula="sum ← sum · exp(old max − new max) + exp(x − new max)"),
+    Term("MPI", "메시지 전달 인터페이스(MPI)",
+         "A standard for processes that send each other numbers, on one machine or on many. Its "
+         "launcher, `mpiexec`, starts a program several times.",
+         "14"),
+    Term("all-reduce", "올리듀스(all-reduce)",
+         "Every process gives a list of numbers, and every one gets the sum of all lists.",
+         "14"),
+    Term("ring", "링 올리듀스(ring all-reduce)",
+         "A way to all-reduce: each process passes one piece at a time to the next, once round to "
+         "add and once round to copy. However many there are, each sends less than two lists.",
+         "14", formula="2 (n − 1) / n"),
+    Term("latency", "지연 시간(latency)",
+         "The time until a message arrives, however short it is.",
+         "14"),
+    Term("speed-up", "속도 향상(speedup)",
+         "How many times as fast something is with n processes as with one.",
+         "14", formula="t(1) / t(n)"),
 )

@@ -139,6 +139,18 @@ TERMS = (
          "The training text is learned by heart, and new text suffers: the training loss still "
          "falls while the validation loss rises.",
          "11"),
+    Term("rank", "랭크(rank)",
+         "One of several processes that work on one job, and its number, from 0. (The rank of a "
+         "matrix is another thing.)",
+         "14"),
+    Term("data-parallel", "데이터 병렬 학습(data parallelism)",
+         "Training by several processes that all hold the whole model. Each takes rows of its own, "
+         "and they share one gradient.",
+         "14", also=("data parallelism",)),
+    Term("gradient accumulation", "경사 누적(gradient accumulation)",
+         "To compute a large batch in small ones and to add up their gradients, each weighed by "
+         "its targets, before one step is made.",
+         "14"),
     Term("document", "문서(document)",
          "A text that stands on its own: a story, a letter, a chapter.",
          "15"),

@@ -96,6 +96,7 @@ def load(folder: Path) -> ModuleType:
         spec = importlib.util.spec_from_file_location(
             name, place / "__init__.py", submodule_search_locations=[str(place)]
         )
+        assert spec and spec.loader  # the file is there: it was copied
         package = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(package)
         for module in MODULES:

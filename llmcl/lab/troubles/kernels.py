@@ -100,8 +100,8 @@ TROUBLES = (
         "Halve the local size until it fits; with two dimensions the product counts.",
     ),
     Trouble(
-        "…: … asks for … bytes of local memory; give a number of bytes from 1 to … (this device "
-        "has …, every OpenCL 1.2 device …).",
+        "…: … asks for … bytes of local memory; give a multiple of 4 bytes from 4 to … (this "
+        "device has …, every OpenCL 1.2 device …).",
         "Local memory is small, and every device must have 32 KiB; some CPUs accept more without "
         "a word and then fail elsewhere. The size is in bytes: 16 floats are 64.",
         "Use smaller tiles, and give `4 * count` for floats.",

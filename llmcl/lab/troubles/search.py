@@ -56,7 +56,8 @@ class Search:
 
     def _is(self, i: int, text: str) -> bool:
         """Whether the entry's message stands in the text, or the text in the entry's message."""
-        if self._patterns[i] and self._patterns[i].search(text):
+        pattern = self._patterns[i]
+        if pattern and pattern.search(text):
             return True
         part = text.strip(" .:;,")
         if letters(part) < LEAST_LETTERS:

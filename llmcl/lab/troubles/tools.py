@@ -219,6 +219,32 @@ TROUBLES = (
         "Name the folder that holds `sabotaged`, tests.py and findings.json.",
     ),
     Trouble(
+        "exercise … earns no marks; its own cell says what is wrong.",
+        "Graded: the exercise's cell was empty, wrong, deleted or not run.",
+        "Read the line below the exercise's own cell. A cell that was deleted can be copied from "
+        "a fresh notebook of the lesson.",
+    ),
+    Trouble(
+        "the number is empty; give the learner's number, or another text.",
+        "A sheet of `llmcl.lab.variants` is made from a number, and there was none.",
+        "`python -m llmcl.lab.variants sheet 4711`, with the learner's own number.",
+    ),
+    Trouble(
+        "lesson … has no question on the sheet; these have: ….",
+        "A lesson behind `--lessons` has no question in `llmcl.lab.variants`.",
+        "Choose among the lessons in the message, such as `--lessons 02 04a`.",
+    ),
+    Trouble(
+        "the sheet has no line such as `Answer 1: 42`; hand in the sheet itself.",
+        "The file is not a sheet of `llmcl.lab.variants`, or its answer lines were changed.",
+        "Write each answer behind its own `Answer N:` in the sheet, and hand that in.",
+    ),
+    Trouble(
+        "the sheet … cannot be read: …; name another file.",
+        "The file that was handed in is not there, or is no text.",
+        "Check the path. A sheet is a text in UTF-8, such as sheet.md.",
+    ),
+    Trouble(
         "tests.py has no test, or did not end: a test is a function test_…(m).",
         "Only functions whose names begin with test_ are tests, and each takes the package as m. "
         "A loop without an end is stopped after two minutes.",

@@ -70,6 +70,68 @@ TROUBLES = (
         "8 to 32 for the texts of this workbook.",
     ),
     Trouble(
+        "the launcher started … processes, but mpi4py cannot be used (…); install it with `pip "
+        "install 'llmcl[mpi]'`, or start llmcl without the launcher.",
+        "`mpiexec` has started several processes, and without mpi4py they cannot find each other: "
+        "each would train by itself, over the others' files.",
+        "Install the extra, or leave `mpiexec -n …` away: one process trains the same model.",
+    ),
+    Trouble(
+        "the launcher started … processes, but mpi4py, which uses …, sees …; use the mpiexec that "
+        "belongs to it.",
+        "Two MPI libraries are on this machine, such as MPICH and Open MPI. The launcher is of one "
+        "and mpi4py uses the other, so each process believes that it is alone.",
+        "With the extra `mpi`, take the launcher beside your Python: `.venv/bin/mpiexec`.",
+    ),
+    Trouble(
+        "process … of … has other settings or texts than the first; give all of them the same "
+        "options and files.",
+        "All processes build the same batches by themselves. With other texts their rows would not "
+        "belong to one batch.",
+        "Copy the text files to every machine, to the same path.",
+    ),
+    Trouble(
+        "process … of …: …",
+        "In a training over MPI one process met what the second part says; all were stopped.",
+        "Look the second part up; then go on with `--resume`.",
+        wraps=True,
+    ),
+    Trouble(
+        "llmcl: one of the … processes ended, so all were stopped; what was stored in … is whole, "
+        "and --resume goes on from it.",
+        "A process was killed, crashed or raised an error, or its machine went away. The others "
+        "would wait for its gradient for ever.",
+        "The reason stands above it, if there was time to say one; a process that the system "
+        "killed often had no memory left. Then the same command with `--resume`.",
+        kind="printed",
+    ),
+    Trouble(
+        "there is no mpiexec here; install MPI with `pip install 'llmcl[mpi]'`, or as your system "
+        "does.",
+        "Lesson 14 starts several processes, and MPI's launcher was not found, neither beside this "
+        "Python nor by the system.",
+        "`pip install 'llmcl[mpi]'` in the same environment; the lesson goes on without it, too.",
+    ),
+    Trouble(
+        "… processes took longer than … s; give them more, or take fewer.",
+        "They were ended. With more processes than cores they wait for each other at every step.",
+        "Close other programs, or start fewer processes.",
+    ),
+    Trouble(
+        "mpiexec could not start … processes that find each other (…); see whether `mpiexec -n 2 "
+        "python -m mpi4py.bench helloworld` works.",
+        "The launcher or a process of it failed; its first words stand in brackets.",
+        "Run the command in the message in a terminal; what it says belongs to your MPI.",
+    ),
+    Trouble(
+        "mpiexec cannot start two processes that find each other (…).",
+        "A trial of two processes failed; the last words of it stand in brackets. A sandbox that "
+        "allows no sockets is a usual cause.",
+        "Lesson 14 goes on without them. `mpiexec -n 2 python -m mpi4py.bench helloworld` in a "
+        "terminal says more.",
+        kind="printed",
+    ),
+    Trouble(
         "temperature … is not possible; choose 0 or more.",
         "The logits are divided by it; a negative number would turn the order round and choose "
         'the least likely first. 0 stands for "always the most likely".',

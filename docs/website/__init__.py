@@ -1,0 +1,1 @@
+"""What docs/build.py makes the site with."""
