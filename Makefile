@@ -9,8 +9,8 @@
 PY := .venv/bin/python
 # The stamp's name holds a sum of the folder's path: an environment does not survive a move.
 STAMP := .venv/.installed-$(shell pwd | cksum | cut -d ' ' -f 1)
-# The versions with which everything was tested; `make test CONSTRAINTS=` takes the newest.
-CONSTRAINTS ?= -c constraints.txt
+# The newest releases are taken; `make test CONSTRAINTS="-c constraints.txt"` takes those written down.
+CONSTRAINTS ?=
 INSTALL := -m pip install -qq --disable-pip-version-check $(CONSTRAINTS)
 PIP := $(PY) $(INSTALL) -e
 # PoCL's wheel calls a linker for each kernel, and a machine without a C compiler has none.
@@ -106,7 +106,7 @@ ci: lint test test-devices test-browser ## what every change has to pass (about 
 
 # An environment of its own, with the newest of everything; what it got is what is written down.
 constraints: $(STAMP) ## write the newest versions into constraints.txt; then `make ci`
-	@rm -rf .venv-newest && $(PY) -m venv .venv-newest
+	@rm -rf .venv-newest && $(PY) -m venv .venv-newest && mkdir -p build
 	@.venv-newest/bin/python -m pip install -qq --disable-pip-version-check -e \
 		'.[dev,intel,linker,browser,slides,site,test-site,nbgrader,hub]'
 	@{ head -n 1 constraints.txt; .venv-newest/bin/python -m pip freeze --exclude-editable; } \
@@ -116,7 +116,7 @@ constraints: $(STAMP) ## write the newest versions into constraints.txt; then `m
 clean: ## remove what was built, and the environment
 	rm -rf .venv .venv-* build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml
 	@$(find-python); \
 	if ! $(PY) -c '' 2>/dev/null; then "$$python" -m venv --clear .venv || exit 1; fi; \
 	echo "Installing into .venv: about a minute, 1 GB …"; \
