@@ -1,138 +1,173 @@
 """Changes each kernel, and the Python of a training step, in ways people get wrong; run by hand.
 
-    python tests/mutants.py [FILE …] [--list] [--json REPORT]      `make mutants` runs them all
+    python tests/mutants.py [FILE …] [--list] [--score] [--again]    `make mutants` runs them all
 
-A mutant is one small change to one line. The suite must reject it: first the tests of the changed
-file, then, where those pass, the strict device. What passes everything is a survivor: it is either
-listed in EQUIVALENT with the reason why it changes nothing, or a test is missing.
+A mutant is one small change, made in a copy of the project. The suite must reject it: first the
+tests of the operation, then the strict device with the operations of that kernel, then the tests of
+all kernels and of a whole step. What passes everything is a survivor: it is either explained in
+mutant_rules.EQUIVALENT, or a test is missing. What does not even compile is not counted.
+
+What became of each stands in build/mutants.json. A later run takes up there and leaves out what was
+rejected; --again begins anew. Each kind of mistake comes once for each file first, then the rest.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 300
+# Imported once, here: every run is a fork of this process.
+import _hypothesis_pytestplugin  # noqa: F401
+import filelock  # noqa: F401
+import hypothesis.strategies  # noqa: F401
+import numpy.testing  # noqa: F401
+import platformdirs  # noqa: F401
+import pyopencl.tools  # noqa: F401
+import pytest
+from mutant_rules import EQUIVALENT, PYTHON, ROOT, Mutant, mutants, operations_of, tests_of
 
-# What is changed in a line of a kernel: the name of the mistake, the pattern, what takes its place.
-KERNEL_RULES = (
-    ("guard off by one", r"(?<=if \()(\w+) >= (\w+)", r"\1 > \2"),
-    ("barrier removed", r"barrier\(CLK_LOCAL_MEM_FENCE\);", ";"),
-    ("index swapped", r"\[(\w+) \* (\w+) \+ (\w+)\]", r"[\3 * \2 + \1]"),
-    ("= for +=", r"\+= ", "= "),
-    ("+ for -", r"(?<=[\w)\]]) - (?=[\w(])", " + "),
-    ("bound off by one", r"(?<=; )(\w+) < (\w+)(?=;)", r"\1 < \2 - 1"),
-    ("mask by one", r"(?<=\w) <= (?=\w)", " < "),
-    ("smaller for larger", r"\bfmax\(", "fmin("),
-    ("a sum that begins at 1", r"(float\d* \w+) = 0\.0f", r"\1 = 1.0f"),
-)
-PYTHON_RULES = (
-    ("+ for -", r"(?<=[\w)\]]) - (?=[\w(])", " + "),
-    ("a transpose forgotten", r"transpose_([ab])=True", r"transpose_\1=False"),
-    ("= for +=", r"\+= ", "= "),
-    ("the other side", r"\bdy\b(?=\)$)", "dx"),
-    ("not added", r"add=True", "add=False"),
-)
-# The Python of a step, and the tests that look at it.
-STEP = {
-    "llmcl/layers.py": ["tests/model/test_layers.py", "tests/model/test_model.py"],
-    "llmcl/model.py": ["tests/model/test_model.py"],
-    "llmcl/optimizer.py": ["tests/model/test_optimizer.py"],
-    "llmcl/train.py": ["tests/test_train.py"],
-    "llmcl/ops/linear.py": ["tests/ops/test_linear.py", "tests/ops/test_matmul.py"],
-    "llmcl/ops/adamw.py": ["tests/ops/test_adamw.py"],
-    "llmcl/ops/fused_attention.py": ["tests/ops/test_fused_attention.py"],
-}
-ALWAYS = ["tests/ops/test_every_kernel.py"]
-STRICT = ["tests/ops/test_strict_device.py"]
-# Mutants that change no result, and why.
-EQUIVALENT: dict[str, str] = {}
+REPORT = ROOT / "build/mutants.json"
+SECONDS = 300  # of computing, so that a busy machine makes no mutant look endless
+NOT_BUILT = r"does not compile|SyntaxError|NameError|UnboundLocalError|could not compile"
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change: `rule` at the n-th place where its pattern stands in a line of a file."""
-
-    file: str
-    line: int
-    rule: str
-    before: str
-    after: str
-
-    @property
-    def name(self) -> str:
-        """What EQUIVALENT and the report call it; without the number, which edits move."""
-        return f"{self.file}: {self.rule}: {self.before} -> {self.after}"
+def _pytest(tests: tuple[str, ...]) -> int:
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    plugins = "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"
+    return pytest.main(["-x", "-q", "--tb=line", *plugins, "--hypothesis-profile=unshrunk", *tests])
 
 
-def mutants(file: str) -> Iterator[Mutant]:
-    """Every mutant of a file, in the order of its lines; comments are left alone."""
-    rules = KERNEL_RULES if file.endswith(".cl") else PYTHON_RULES
-    comment = "//" if file.endswith(".cl") else "#"
-    for number, line in enumerate((ROOT / file).read_text(encoding="utf-8").splitlines(), 1):
-        code = line.split(comment)[0]
-        if '"' in code or "#" in code or "__kernel" in code:
-            continue
-        for rule, pattern, put in rules:
-            for found in re.finditer(pattern, code):
-                new = code[: found.start()] + found.expand(put) + code[found.end() :]
-                if new.strip() != code.strip():
-                    yield Mutant(file, number, rule, code.strip(), new.strip())
+def _strict(operations: str) -> int:
+    from strict import faults
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = faults(Path(folder), operations)
+    print("".join(f"FAILED strict: {fault}\n" for fault in found))
+    return bool(found)
 
 
-def tests_of(file: str) -> list[str]:
-    """The tests that must reject a mutant of a file."""
-    if file in STEP:
-        return STEP[file]
-    name = Path(file).stem.removesuffix("_gpu")
-    own = ROOT / "tests/ops" / f"test_{name}.py"
-    return [*([str(own.relative_to(ROOT))] if own.exists() else []), *ALWAYS]
+def _child(folder: Path, log: Path, job: Callable, *args) -> None:
+    """Runs a job in the copy, its output into a file; the process ends with what it returns."""
+    os.chdir(folder)
+    sys.path[:] = [str(folder), str(folder / "tests"), *sys.path[1:]]
+    os.environ["PYTHONPATH"] = str(folder)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    with open(log, "wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    import llmcl
+
+    assert Path(llmcl.__file__).is_relative_to(folder), "the copy is what must be tested"
+    status = job(*args)
+    sys.stdout.flush()
+    os._exit(int(status))
+
+
+def _jobs(file: str) -> list[tuple]:
+    """What must reject a mutant of a file, the quickest first."""
+    first, *wider = [(_pytest, tuple(tests)) for tests in tests_of(file)]
+    operations = operations_of(file)
+    return [first, *([(_strict, operations)] if operations else []), *wider]
 
 
 class Copy:
     """A copy of the project in which one file at a time is changed."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.folder = folder / "copy"
         for name in ("llmcl", "kernels", "data", "tests"):
             unwanted = shutil.ignore_patterns("__pycache__", "shipped")
-            shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
-        shutil.copy(ROOT / "pyproject.toml", folder)
+            shutil.copytree(ROOT / name, self.folder / name, ignore=unwanted)
+        shutil.copy(ROOT / "pyproject.toml", self.folder)
+        (folder / "cache").mkdir(mode=0o700)
+        # One for all runs, without a lock.
+        os.environ.setdefault("LLMCL_CACHE_LENT", str(folder / "cache"))
+        self._log = folder / "log"
+        self._right: set[tuple] = set()  # what passes unchanged
 
     def rejected_by(self, mutant: Mutant) -> str:
-        """The first test that rejects the mutant, or ""."""
+        """The first test that rejects the mutant, or ""; it passes without the mutant."""
         path = self.folder / mutant.file
         text = path.read_text(encoding="utf-8")
-        lines = text.splitlines()
-        lines[mutant.line - 1] = lines[mutant.line - 1].replace(mutant.before, mutant.after)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(mutant.applied(text), encoding="utf-8")
+        failed, job = "", None
         try:
-            stages = (tests_of(mutant.file), STRICT)
-            return next(filter(None, (self._first_failure(tests) for tests in stages)), "")
+            for job in _jobs(mutant.file):
+                failed = self._run(*job)
+                if failed:
+                    break
         finally:
             path.write_text(text, encoding="utf-8")
+        if failed and not failed.startswith("not built"):
+            alone = (_pytest, (failed,)) if "::" in failed else job
+            self._check_unchanged(*alone)
+        return failed
 
-    def _first_failure(self, tests: list[str]) -> str:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        try:
-            done = subprocess.run(
-                command, cwd=self.folder, capture_output=True, text=True, encoding="utf-8",
-                timeout=SECONDS, env=os.environ | {"PYTHONPATH": str(self.folder)},
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "it does not end"
-        if done.returncode == 0:
+    def _check_unchanged(self, *job) -> None:
+        """Fails unless a job passes, or every mutant would seem to be rejected."""
+        if job not in self._right:
+            failed = self._run(*job)
+            assert not failed, f"{job} fails unchanged: {failed}"
+            self._right.add(job)
+
+    def _run(self, job: Callable, *args) -> str:
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_child, args=(self.folder, self._log, job, *args))
+        process.start()
+        process.join()
+        if process.exitcode == 0:
             return ""
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-        return failed[1] if failed else f"pytest ends with {done.returncode}"
+        if process.exitcode == -signal.SIGXCPU:
+            return "it does not end"
+        output = self._log.read_text(encoding="utf-8", errors="replace")
+        failed = re.search(r"^(?:FAILED|ERROR) (.+)", output, re.MULTILINE)
+        where = failed[1].split(" - ")[0] if failed else f"the process ends with {process.exitcode}"
+        return f"not built: {where}" if re.search(NOT_BUILT, output) else where
+
+
+def in_order(every: list[Mutant]) -> list[Mutant]:
+    """Each rule's first mutant of each file, then its second, and so on."""
+    seen, numbered = Counter(), []
+    for mutant in every:
+        seen[mutant.file, mutant.rule] += 1
+        numbered.append((seen[mutant.file, mutant.rule], mutant))
+    return [mutant for _, mutant in sorted(numbered, key=lambda pair: pair[0])]
+
+
+def outcome(entry: dict | None, mutant: Mutant) -> str:
+    """One word for what became of a mutant."""
+    if mutant.reason:
+        return "equivalent"
+    if entry is None:
+        return "not run"
+    by = entry["rejected_by"]
+    return "not built" if by.startswith("not built") else "rejected" if by else "survived"
+
+
+def print_score(every: list[Mutant], report: dict) -> int:
+    """Prints the table and the score; how many survive without a reason."""
+    words = "rejected", "equivalent", "survived", "not built", "not run"
+    became = {m: outcome(report.get(f"{m.line} {m.name}"), m) for m in every}
+    rows = {file: Counter(w for m, w in became.items() if m.file == file)
+            for file in dict.fromkeys(m.file for m in every)}  # fmt: skip
+    print(f"{'':38}", *(f"{word:>10}" for word in words))
+    for file, counts in {**rows, "all": sum(rows.values(), Counter())}.items():
+        print(f"{file:38}", *(f"{counts[word]:10}" for word in words))
+    total = Counter(became.values())
+    counted = total["rejected"] + total["survived"]
+    print(f"score: {total['rejected']} of {counted} mutants rejected, "
+          f"{100 * total['rejected'] / max(1, counted):.1f} %")  # fmt: skip
+    return total["survived"]
 
 
 def main() -> int:
@@ -140,27 +175,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="kernels/… or llmcl/…; all of them if none")
     parser.add_argument("--list", action="store_true", help="print the mutants and run none")
-    parser.add_argument("--json", type=Path, help="write what became of each mutant here")
+    parser.add_argument("--score", action="store_true", help="print the last run's score only")
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs rejected")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin none after this time")
+    parser.add_argument("--json", type=Path, default=REPORT, help="what became of each mutant")
     options = parser.parse_args()
     kernels = sorted(f"kernels/{path.name}" for path in (ROOT / "kernels").glob("*.cl"))
-    every = [m for file in options.files or [*kernels, *STEP] for m in mutants(file)]
+    every = [m for file in options.files or [*kernels, *PYTHON] for m in mutants(file)]
+    names = [mutant.name for mutant in every]
+    for pattern, _ in EQUIVALENT:
+        if not options.files and not any(re.fullmatch(pattern, name) for name in names):
+            print(f"EQUIVALENT names no mutant: {pattern}")
     if options.list:
-        print("\n".join(mutant.name for mutant in every), len(every), sep="\n")
+        print("\n".join(names), len(every), sep="\n")
         return 0
+    there = options.json.exists() and not options.again
+    report = json.loads(options.json.read_text(encoding="utf-8")) if there else {}
+    if not options.score:
+        _run_all(in_order(every), report, options.json, options.minutes)
+    return int(print_score(every, report) > 0)
+
+
+def _run_all(every, report, path, minutes):
+    end = time.monotonic() + 60 * minutes
+    path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        copy, report = Copy(Path(folder)), []
+        copy = Copy(Path(folder))
         for mutant in every:
-            by = "" if mutant.name in EQUIVALENT else copy.rejected_by(mutant)
-            report.append(asdict(mutant) | {"rejected_by": by})
+            key = f"{mutant.line} {mutant.name}"
+            if mutant.reason or report.get(key, {}).get("rejected_by") or time.monotonic() > end:
+                continue
+            start = time.monotonic()
+            by = copy.rejected_by(mutant)
+            seconds = round(time.monotonic() - start, 1)
+            report[key] = {"file": mutant.file, "rejected_by": by, "seconds": seconds}
+            path.write_text(json.dumps(report, indent=1), encoding="utf-8")
             if not by:
-                why = EQUIVALENT.get(mutant.name, "SURVIVES")
-                print(f"line {mutant.line} of {mutant.name}\n    {why}", flush=True)
-            if options.json:
-                options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
-    rejected = sum(bool(entry["rejected_by"]) for entry in report)
-    explained = sum(mutant.name in EQUIVALENT for mutant in every)
-    print(f"{rejected} of {len(every)} mutants rejected, {explained} change nothing")
-    return 0 if rejected + explained == len(every) else 1
+                print(f"SURVIVES, line {mutant.line} of {mutant.name}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ops_helpers import LOCAL_SIZES, assert_rejected, at_any_size, check_operations, rounded
 
+from llmcl.errors import ShapeError
+
 HEALTHY, FAILED = [1.0, 1.0, 1.0, 2.5, 0.0], [np.nan, 1.0, 0.0, 2.5, 4.0]
 ADAM = dict(rate=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8, decay=0.1, step=1, n_decay=1)
 
@@ -73,6 +75,14 @@ def test_where_the_step_is_flagged_nothing_is_written(any_engine):
     after = step(any_engine, start[0], grad, FAILED, start[1], start[2])
     for got, want in zip(after, start, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["grad", "m", "v", "status"])
+def test_a_shape_that_does_not_fit_is_named(any_engine, name):
+    shapes = {"w": (7,), "grad": (7,), "m": (7,), "v": (7,), "status": (5,)} | {name: (6,)}
+    tensors = [any_engine.from_host(np.ones(shape)) for shape in shapes.values()]
+    with pytest.raises(ShapeError, match=rf"adamw: {name} has the shape \(6,\)"):
+        any_engine.adamw(*tensors, **ADAM)
 
 
 def test_a_thousand_steps_down_a_bowl_reach_its_bottom(any_engine):

@@ -128,3 +128,11 @@ def test_shapes_that_do_not_fit_are_named(any_engine):
     x, gamma, beta = (any_engine.from_host(np.zeros(shape)) for shape in ((2, 3), (3,), (4,)))
     with pytest.raises(ShapeError, match=r"gamma \(3,\) and beta \(4,\) must be \(3,\)"):
         any_engine.layer_norm(x, gamma, beta)
+
+
+@pytest.mark.parametrize("name", ["gamma", "mean", "rstd", "dy", "dgamma", "dbeta"])
+def test_a_shape_that_does_not_fit_backward_is_named(any_engine, name):
+    shapes = dict(x=(2, 3), gamma=(3,), mean=(2,), rstd=(2,), dy=(2, 3), dgamma=(3,), dbeta=(3,))
+    moved = [any_engine.from_host(np.ones(s)) for s in (shapes | {name: (5,)}).values()]
+    with pytest.raises(ShapeError, match=rf"\b{name} has the shape \(5,\)"):
+        any_engine.layer_norm_backward(*moved)
