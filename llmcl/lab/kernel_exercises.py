@@ -55,8 +55,9 @@ def _likely_mistake(number: str, verdict: strict.Verdict, task: lessons.KernelTa
     """The question of the first known mistake that does the same as the reader's kernel, or ""."""
     wrong = [lessons.changed(task, old, new) for old, new, _ in task.mistakes]
     known = strict.run_texts(number, wrong) if wrong else []
-    pairs = zip(known, task.mistakes, strict=True)
-    return next((question for other, (_, _, question) in pairs if verdict.same_as(other)), "")
+    pairs = list(zip(known, task.mistakes, strict=True))
+    same = [question for other, (_, _, question) in pairs if verdict.same_as(other)]
+    return next(iter(same + [q for other, (_, _, q) in pairs if verdict.like(other)]), "")
 
 
 def _is_given(text: str, task: lessons.KernelTask) -> bool:

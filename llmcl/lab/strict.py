@@ -70,7 +70,14 @@ class Verdict:
 
     def same_as(self, other: "Verdict") -> bool:
         """Whether two kernels did the same: the same findings, or without any the same results."""
-        found = [{(f.kind, f.item) for f in verdict.certain} for verdict in (self, other)]
+        return self._agrees(other, "findings")
+
+    def like(self, other: "Verdict") -> bool:
+        """Whether they did the same as far as that is certain."""
+        return self._agrees(other, "certain")
+
+    def _agrees(self, other: "Verdict", what: str) -> bool:
+        found = [{(f.kind, f.item) for f in getattr(verdict, what)} for verdict in (self, other)]
         same = found[0] == found[1] if any(found) else self.digest == other.digest
         return same and not other.error
 

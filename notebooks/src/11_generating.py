@@ -198,8 +198,8 @@ def draw_top_k(axes, k):
 
 def top_k_words(k):
     cut = hot[k:].sum()
-    stay = "likeliest of ten tokens stays" if k == 1 else f"{k} likeliest of ten tokens stay"
-    return (f"The {stay} at temperature 2; the others, {cut:.2f} in all, are cut off, "
+    stay = "Only 1 of ten tokens stays" if k == 1 else f"The {k} likeliest of ten tokens stay"
+    return (f"{stay} at temperature 2; the others, {cut:.2f} in all, are cut off, "
             f"and ␣the grows from {hot[0]:.2f} to {top_k(hot, k)[0]:.2f}.")
 
 lab.explore(draw_top_k, range(1, 11), top_k_words, "k", start=4)
