@@ -145,7 +145,11 @@ TESTS = {
         "tests/test_train.py",
         "tests/model/test_model.py",
     ],
-    "llmcl/model.py": ["tests/model/test_model.py", "tests/model/test_optimizer.py"],
+    "llmcl/model.py": [
+        "tests/model/test_model.py",
+        "tests/model/test_generate.py",
+        "tests/model/test_optimizer.py",
+    ],
     "llmcl/optimizer.py": ["tests/model/test_optimizer.py"],
     "llmcl/train.py": ["tests/test_train.py"],
     "llmcl/ops/linear.py": ["tests/ops/test_linear.py", "tests/ops/test_matmul.py"],
