@@ -19,11 +19,12 @@
 # %% [markdown] id="promise" tags=["slide"]
 # # 14 · Beyond one machine
 #
-# One model, trained by several processes at once, on one machine or on many, and the result is that of a single one.
+# One model is trained by several processes at once, on one machine or on many. It learns what one process would
+# teach it.
 #
 # | | |
 # |---|---|
-# | **After this you can** | train over MPI with the same result; weight gradients by tokens; count what an all-reduce sends; predict a speed-up |
+# | **After this you can** | train over MPI with the result of one process; weigh gradients by their targets; count what an all-reduce sends; predict a speed-up |
 # | **You need** | lessons 07, 09 and 13. This lesson is an elective. MPI comes with the package's extra `mpi`; without it, the cells that need it say so, and the rest works |
 # | **Time** | 60 minutes; 75 with the exercises |
 # | **New words** | rank, data-parallel, all-reduce, ring, MPI, latency, speed-up, gradient accumulation |
@@ -36,17 +37,16 @@ lab.start("14")
 # %% [markdown] id="idea"
 # ## The idea: the same mean, by several
 #
-# A batch has four targets. The model's surprise at each is 2, 4, 6 and 10. The loss is their mean (lesson 07).
+# A batch has four targets, and the losses at them are 2, 4, 6 and 10. The loss of the batch is their mean (lesson 07).
 
 # %%
 import numpy as np
 
-surprises = [[2.0, 4.0, 6.0], [10.0]]
-print("the loss of the batch:", np.concatenate(surprises).mean())
+target_losses = [[2.0, 4.0, 6.0], [10.0]]
+print("the loss of the batch:", np.concatenate(target_losses).mean())
 
 # %% [markdown] id="idea-2"
-# Now two computers share the work. The first takes three targets, the second takes one. Each computes its own mean, and
-# they meet in the middle.
+# Now two computers share the work. The first takes three targets, the second takes one. Each computes its own mean.
 #
 # **Exercise 14.1** · easy · 2 minutes. What is the mean of the two means?
 #
@@ -60,7 +60,7 @@ print("the loss of the batch:", np.concatenate(surprises).mean())
 lab.predict("14.1", guess=None)
 
 # %% tags=["slide"]
-means = [np.mean(own) for own in surprises]
+means = [np.mean(own) for own in target_losses]
 lab.reveal("14.1", np.mean(means))
 print("means", [float(mean) for mean in means], "and their mean", float(np.mean(means)))
 
@@ -69,7 +69,7 @@ print("means", [float(mean) for mean in means], "and their mean", float(np.mean(
 # as much as it has targets: 4 · 3/4 + 10 · 1/4.
 
 # %% tags=["slide"]
-counts = [len(own) for own in surprises]
+counts = [len(own) for own in target_losses]
 shares = [n / sum(counts) for n in counts]
 print("shares", shares, "and the loss", sum(m * share for m, share in zip(means, shares)))
 assert sum(m * share for m, share in zip(means, shares)) == 5.5
@@ -80,12 +80,11 @@ assert sum(m * share for m, share in zip(means, shares)) == 5.5
 #
 # 1. All have the same weights.
 # 2. Each takes rows of its own, and computes their gradient.
-# 3. The gradients are weighed and added up, and *all* get the sum.
+# 3. Each gradient is *weighed*: multiplied by its share of the targets. They are added up, and *all* get the sum.
 # 4. Each makes the same step. So all have the same weights again.
 #
 # Such a process is called a **rank**, as it has a number, from 0. The whole is **data-parallel** training: the data is
-# shared out, the model is not. Step 3 is called an **all-reduce**. Who, do you think, has to know how many targets the
-# others have?
+# shared out, the model is not. Step 3 is called an **all-reduce**. Who has to know how many targets the others have?
 
 # %% [markdown] id="numpy"
 # ## In NumPy: three ranks in one process
@@ -108,11 +107,11 @@ model.initialize(0)
 print(sentences[0], "and six more:", ids.shape, "with targets", (targets >= 0).sum(axis=1))
 
 # %% [markdown] id="numpy-deal"
-# Rows have different lengths, and padding has no target (lesson 07). Now deal the rows.
+# Rows have different lengths, and a pad has no target: it is marked −1 (lesson 07). Now deal the rows.
 #
 # **Exercise 14.2** · easy · 3 minutes. Somebody has cut the rows into equal stretches. Seven rows for three ranks: which
-# row does nobody get? Deal them as cards instead: rank `r` gets the row `r`, and then every `size`-th. Mend it with the
-# smallest change.
+# row does nobody get? Deal them like cards instead: rank `r` gets the row `r`, and then every `size`-th, as there are
+# `size` ranks. Mend it with the smallest change.
 #
 # <details><summary>Hint</summary>
 #
@@ -139,7 +138,7 @@ assert sum((deal(targets, rank, 3) >= 0).sum() for rank in range(3)) == (targets
 
 # %% [markdown] id="numpy-gradient"
 # Unequal, as always with real text. A gradient has many tensors, but in the package all of them lie one behind the other
-# in one array, `flat_gradients[0]`. So a gradient is one long list of numbers:
+# in one array, `flat_gradients[0]` (lesson 08c), with unused zeros between. So a gradient is one long list of numbers:
 
 # %%
 def gradient_of(ids, targets):
@@ -153,7 +152,7 @@ ranks = [gradient_of(deal(ids, rank, 3), deal(targets, rank, 3)) for rank in ran
 print(whole.size, "numbers;", [n for _, n in ranks], "targets, together", all_targets)
 
 # %% [markdown] id="numpy-weigh"
-# **Exercise 14.3** · medium · 6 minutes. Make one gradient of them, the one that a single process would have.
+# **Exercise 14.3** · medium · 6 minutes. Make one gradient of the three, the one that a single process would have.
 #
 # <details><summary>Hint</summary>
 #
@@ -186,13 +185,14 @@ gradients, counts = zip(*ranks)        # the pairs taken apart: all gradients, a
 lab.check("three ranks against one process", together(gradients, counts), whole, 1e-14)
 
 # %% [markdown] id="numpy-own"
-# Did a rank have to ask the others for their counts? Here every rank builds the whole batch, which is cheap, and takes
-# its rows. So it knows `total` without a word.
+# Every rank needs `total`, and so the counts of the others. Must it ask them? Here every rank builds the whole batch,
+# which is cheap, and takes its rows. So it counts for itself.
 
 # %% [markdown] id="item"
 # ## One element at a time: adding a share
 #
-# A gradient arrives from another rank. Somebody must add its share to the sum. One work-item takes one number:
+# A gradient arrives from another rank: a mean over `n` of the `all_n` targets. Its share must be added to the sum. One
+# work-item takes one number. With 1 and 10 at the first place, and 3 and 1 targets, what is the sum there?
 
 # %%
 from llmcl.lab import get_global_id
@@ -213,7 +213,7 @@ print(total)
 # %% [markdown] id="opencl"
 # ## In OpenCL
 #
-# **Exercise 14.4** · easy · 5 minutes. Write it in C. `n` and `all_n` are whole numbers. What is `3/4` in C?
+# **Exercise 14.4** · easy · 5 minutes. Write the same in C. `n` and `all_n` are whole numbers. What is `3/4` in C?
 #
 # <details><summary>Hint</summary>
 #
@@ -250,7 +250,8 @@ __kernel void add_share(__global float *total, __global const float *grad,
 # ## Check: the three ranks on the device
 #
 # Three gradients of our model, added with the kernel, against `together` in float64. How large may the error be? Each
-# number is rounded to float32, weighed and added, three times: a handful of roundings of the numbers that are added.
+# number, each share, each product and each of three sums is rounded, by at most 2⁻²⁴ of what is added (lesson 01a). That
+# is at most six roundings; we allow eight.
 
 # %%
 from llmcl.engine import get_engine
@@ -266,13 +267,14 @@ lab.check("three shares on the device", engine.to_host(sums), together(gradients
 # %% [markdown] id="ring"
 # ## Who adds? The ring
 #
-# The simplest way: all send their gradient to rank 0, which adds, and sends the sum back to all. How much goes through
-# rank 0's cable, with n ranks? (n − 1) gradients come, (n − 1) go. The others have little to do.
+# The simplest way: all send their weighed gradient to rank 0, which adds, and sends the sum back to all. For how long is
+# rank 0's cable busy, with n ranks? First (n − 1) gradients come, then (n − 1) go. The others mostly wait.
 #
 # So let all of them work. Cut each gradient into n pieces. Sit in a circle, a **ring**. In each round every rank sends
-# *one piece* to the next, all at the same time, and adds what comes to its own. It begins with the piece of its own
-# number, and goes down by one each time: with what it has just got. After 0 comes the last, which `% n` does: in Python
-# `-1 % 4` is 3. (In C and C# it is −1.)
+# *one piece* to the next, and adds the piece that comes to its own. In round 0, rank `r` sends its piece `r`. In each
+# further round it sends the sum that it has just made, which is the piece one lower. After 0 comes the last, which `% n`
+# does: in Python `-1 % 4` is 3. (In C and C# it is −1.) All send at the same time, hence the copy: nobody may send
+# what came in the same round.
 
 # %% tags=["slide"]
 def add_round(pieces, step):
@@ -289,11 +291,12 @@ for step in range(3):
 print(pieces[:, :, 0].astype(int))
 
 # %% [markdown] id="ring-2"
-# Rows are ranks, columns are pieces. After three rounds each rank has one piece in which all four are. Which one has
-# rank 0? Number 1, the piece after its own. Now the whole pieces must go round once more, and nobody adds.
+# Rows are ranks, columns are pieces. After three rounds each rank has one piece that is *whole*: all four are in it.
+# Which one has rank 0? Number 1, the piece after its own. Now the whole pieces must go round once more, and nobody
+# adds.
 #
-# **Exercise 14.5** · hard · 10 minutes. Write this second half. In round 0, rank `r` sends the piece that it has whole,
-# `r + 1`. In the next round it passes on what it has got, one lower. Work on a copy.
+# **Exercise 14.5** · hard · 10 minutes. Write this second half. In round 0 (`step` is 0 again), rank `r` sends the
+# piece that it has whole, `r + 1`. Then it passes on what it has just got, one lower each time. Work on a copy.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -336,8 +339,8 @@ def copy_round(pieces, step):
 # %% [markdown] id="see"
 # ## See it: the ring
 #
-# Four ranks, four pieces. A number says how many ranks are in a sum, and green is whole. Move the slider. When is the
-# first piece whole, and when the last?
+# Four ranks, four pieces. A number says how many ranks are in a sum, and green is whole. Move the slider. After which
+# round is the first piece whole, and after which are all?
 
 # %%
 rounds = [np.ones((4, 4, 1))]
@@ -355,14 +358,14 @@ def draw_ring(axes, done):
 
 def ring_words(done):
     inside = rounds[done][:, :, 0]
-    border = "A thick border marks what came in the last round, one piece in each row." if done else "Nothing was sent."
+    border = "A thick border marks what came in this round, one piece in each row." if done else "Nothing was sent."
     return f"After {done} of 6 rounds: {(inside == 4).sum()} of 16 pieces hold the sum of all four ranks. {border}"
 
 lab.explore(draw_ring, [0, 1, 2, 3, 4, 5, 6], ring_words, "rounds", start=3, width=4.2, height=3.6)
 
 # %% [markdown] id="see-2"
-# Three rounds of adding, and three of copying. Here is the whole, on our gradients. (They are filled up with zeros,
-# until three pieces are equally long.)
+# After three, and after six: three rounds of adding, three of copying. Here is the whole all-reduce, on our gradients.
+# (They are filled up with zeros, until the three pieces are equally long.)
 
 # %%
 def all_reduce(arrays):
@@ -384,7 +387,8 @@ print(f"each rank has sent {sent / weighed[0].nbytes:.2f} gradients; all have th
       bool((summed == summed[0]).all()))
 
 # %% [markdown] id="see-bytes"
-# 2 (n − 1) pieces, each an n-th: **2 (n − 1) / n** gradients. That is 4/3 for three ranks. And for a thousand?
+# Each rank sends 2 (n − 1) pieces, and each is an n-th: **2 (n − 1) / n** gradients. That is 4/3 for three ranks. It gets
+# as much meanwhile, as a cable carries both directions at once. And for a thousand ranks?
 
 # %% tags=["slide"]
 counted = {}
@@ -396,8 +400,8 @@ for n in (2, 4, 8, 16):
 
 # %%
 many = [2, 4, 8, 16, 64, 256, 1000]
-picture, axes = lab.figure("Gradients through the busiest cable against ranks, both axes in powers. Through rank 0 it "
-                           "climbs without end, to 1998 at a thousand ranks. The ring stays level, below 2.")
+picture, axes = lab.figure("How many gradients, one after the other, the busiest cable carries, against ranks. Both "
+                           "axes in powers. Through rank 0 it climbs, to 1998 at a thousand ranks. The ring stays below 2.")
 axes.loglog(many, [2 * (n - 1) for n in many], "s-", label="through rank 0")
 axes.loglog(many, [2 * (n - 1) / n for n in many], "o-", label="ring, counted up to 16")
 axes.set(xlabel="ranks", ylabel="gradients")
@@ -408,15 +412,15 @@ lab.show(picture)
 assert list(counted.values()) == [2 * (n - 1) / n for n in counted]
 
 # %% [markdown] id="see-3"
-# Below two, however many they are: no cable has to carry more when machines are added. What does *not* stay level? The
-# number of rounds, 2 (n − 1). Keep that in mind.
+# Below two, however many ranks there are: no cable is busy for longer than two gradients take. What grows all the same?
+# The number of rounds, 2 (n − 1).
 
 # %% [markdown] id="mpi"
 # ## With real processes: MPI
 #
 # Now in earnest. **MPI** (Message Passing Interface) is the field's standard for processes that send each other numbers,
-# on one machine or on many. It has a launcher, `mpiexec`, which starts a program n times. Each process asks who it is.
-# Does it start here?
+# on one machine or on many. It has a launcher, `mpiexec`, which starts a program n times. Each process asks MPI for its
+# rank. Does it start here?
 
 # %%
 from llmcl import scaling
@@ -425,27 +429,28 @@ why_not = scaling.why_not()
 print(f"○ {why_not} The cells with MPI are left out." if why_not else "✓ MPI starts processes here")
 
 # %% [markdown] id="mpi-2"
-# A program of our own. `Allreduce` is the ring that you have written (or another way, where MPI knows a better one).
-# What will rank 0 print?
+# A program of our own, which `scaling.start` gives to `mpiexec -n 3`. `Allreduce` is the ring that you have written
+# (or another way, where MPI knows a better one). `IN_PLACE` puts the sum where the own numbers were. What will rank 0
+# print?
 
 # %%
 program = """
 import numpy as np
 from mpi4py import MPI
 
-ranks = MPI.COMM_WORLD
-mine = np.full(5, ranks.rank + 1.0)           # ones, twos, threes
-ranks.Allreduce(MPI.IN_PLACE, mine)
-if ranks.rank == 0:
-    print(ranks.size, "ranks, and the sum is", mine)
+world = MPI.COMM_WORLD                        # all processes that were started together
+mine = np.full(5, world.rank + 1.0)           # ones, twos, threes
+world.Allreduce(MPI.IN_PLACE, mine)
+if world.rank == 0:
+    print(world.size, "ranks, and the sum is", mine)
 """
 file = lab.folder("14") / "sum.py"
 file.write_text(program, encoding="utf-8")
 print("○ left out" if why_not else scaling.start(3, str(file)).stdout.strip())
 
 # %% [markdown] id="mpi-train"
-# And the training. The command is `mpiexec -n 3 llmcl train --out …`. Twenty steps on the 25 sentences, by one process
-# and by three ranks. 25 is no multiple of 3. Will the curves be the same?
+# 1 + 2 + 3 is 6. And the training? The command is `mpiexec -n 3 llmcl train --out …`. Twenty steps on the 25 sentences,
+# by one process and by three ranks. 25 is no multiple of 3. Will the losses be the same?
 
 # %%
 import json
@@ -476,9 +481,11 @@ print("○ left out" if why_not else "✓ the loss and the norm are the same, wi
 # Within rounding, not to the bit. Why? A sum of floats depends on the order of adding (lesson 01a), and three ranks add
 # in another order than one.
 #
-# Among *each other* the ranks have the same bits: MPI gives all of them the same sum. So nobody has to send weights.
-# The norm for clipping is computed from the sum, too, and so is the verdict "not a number". What if it appears? Try a
-# mad learning rate, on two ranks. How often will the error be told?
+# Among *each other* equal devices have the same bits: MPI gives all ranks the same sum. So no step has to send weights.
+# (Unlike devices round differently. So at the start and at each checkpoint all get the weights of rank 0.)
+#
+# The norm for clipping (lesson 09) is computed from the sum, too. So is the verdict "not a number". Try a mad learning
+# rate, on two ranks. How often will the error be told?
 
 # %%
 if why_not:
@@ -489,9 +496,9 @@ else:
     print(f"exit status {done.returncode}; told {told} time")
 
 # %% [markdown] id="mpi-dead"
-# Both ranks met it at the same step; rank 0 speaks for all. Rank 0 alone writes checkpoints, too. And if one process is
-# killed, or a machine loses its power? The others would wait for its gradient for ever. So the launcher ends them all,
-# a sentence says so, and `--resume` goes on from the last checkpoint. In training on many machines that is daily bread.
+# Once: both ranks met it at the same step, and rank 0 speaks for all. Rank 0 alone writes the checkpoints, too. And if
+# one process is killed, or a machine loses its power? The others would wait for its gradient for ever. So the launcher
+# ends them all, a sentence says so, and `--resume` goes on from the last checkpoint.
 
 # %% [markdown] id="cost"
 # ## How fast? A model of the cost
@@ -500,11 +507,11 @@ else:
 #
 # - **compute**: forward and backward. Shared: an n-th for each.
 # - **fixed**: AdamW over all weights, launches, copies. Every rank does all of it.
-# - **latency**: the time until a message arrives, however short it is. There are 2 (n − 1) rounds.
-# - **carrying**: `carry` seconds would take the whole gradient through the cable once: its bytes by the **bandwidth**.
-#   In pieces, 2 (n − 1) / n gradients.
+# - **latency**: the time until a message arrives, however short it is. Each of the 2 (n − 1) rounds waits for one.
+# - **carrying**: the whole gradient takes `carry` seconds through a cable: its bytes divided by the cable's **bandwidth**.
+#   The ring sends 2 (n − 1) / n gradients.
 #
-# **Exercise 14.6** · medium · 6 minutes. Write it down.
+# **Exercise 14.6** · medium · 6 minutes. Write the seconds of a step as a formula.
 #
 # <details><summary>Hint</summary>
 #
@@ -533,9 +540,10 @@ def step_seconds(n, compute, fixed, latency, carry):
     ### END SOLUTION
 
 # %% [markdown] id="cost-fit"
-# Four numbers to find. Two come from *one* rank: with half of the rows, only `compute` halves. Two come from *two* ranks:
-# an all-reduce of one number is all latency, and a long one is carrying. Each rank gets one thread, as if it were a
-# machine of one core. How many cores have you?
+# Four numbers to find. Two come from *one* rank: with `half` of the rows, only `compute` halves, `fixed` stays. Two
+# come from *two* ranks, which have two rounds: a `short` all-reduce, of one number, is all latency, and a `long` one,
+# of the gradient, takes `carry` more. Each rank gets one thread, as if it were a machine of one core. How many cores
+# have you?
 
 # %%
 def in_ms(found):
@@ -555,15 +563,15 @@ if measured:
 # %%
 if measured:
     carry = cost.bytes / cost.bandwidth
-    machines = scaling.fit(measured[1], measured[2])
+    machines = scaling.fit(measured[1], measured[2])     # as if each rank had a core for itself
     for n in (1, 2, 4, 1000):
         assert np.isclose(machines.seconds(n), step_seconds(n, cost.compute, cost.fixed, cost.latency, carry))
 print("○ left out" if why_not else "✓ the package's cost is your formula")
 
 # %% [markdown] id="cost-four"
-# Now predict *four* ranks, and only then measure them. There is one more thing to be honest about: with fewer cores than
-# ranks, the ranks take turns. Four on two cores take twice as long as four on four. `Cost` has `cores` for that. (On a
-# single graphics card all ranks share the card, and this model does not fit: `compute / n` is wrong there.)
+# Now predict *four* ranks, which the fit has not seen. Write your guess down first. With fewer cores than ranks, the
+# ranks take turns. Four on two cores take twice as long as four on four. So the fit is told `cores`. (On a single
+# graphics card all ranks share the card, and this model does not fit: `compute / n` is wrong there.)
 
 # %% tags=["varies"]
 if measured:
@@ -578,13 +586,13 @@ print("○ left out" if why_not else "✓ one rank is as fast as measured, as it
 
 # %% [markdown] id="cost-read"
 # How far off is yours? The formula leaves out that ranks on one machine share its memory and push each other out of the
-# cache, and that on shared cores a message waits until its receiver has one. If other programs are busy, it knows
-# nothing of them either. A prediction that is off by a third is worth having: it says that a term is missing.
+# cache, and that on shared cores a message waits until its receiver has one. Other busy programs are left out, too. A
+# prediction that is off by a third is worth having: it says that a term is missing.
 #
 # ## Sixteen machines, and a thousand, on paper
 #
-# Real networks, and a real model: 124 million parameters (GPT-2 small), 496 MB of gradient. Say a machine computes
-# 4 seconds for a batch, with 50 ms fixed. The network has 20 µs of latency, and 12.5 GB/s.
+# A real model: 124 million parameters (GPT-2 small), so 496 MB of gradient. Say that one machine computes 4 seconds for a
+# batch, and 50 ms are fixed. The network has 20 µs of latency, and 12.5 GB/s. Guess: how many times as fast are sixteen?
 
 # %% tags=["slide"]
 paper = scaling.Cost(compute=4.0, fixed=0.05, latency=20e-6, bandwidth=12.5e9, bytes=496_000_000)
@@ -595,8 +603,9 @@ assert 10 < paper.speedup(16) < 12 and paper.speedup(1000) < 25
 
 # %% [markdown] id="cost-paper"
 # The last column is the **speed-up**. Sixteen machines give nearly eleven. A thousand give not even 25: computing is
-# down to 4 ms, and everybody waits for what is not shared. (256 machines would be quicker. Why? Fewer rounds.) How is it
-# done, then? **By giving them more to compute**: a batch that grows with the machines. Then `compute / n` stays level.
+# down to 4 ms, and everybody waits for what is not shared. (256 machines are quicker. Why? Fewer rounds.) How is it
+# done, then? **By giving them more to compute**: a batch that grows with the machines. Then `compute / n` stays as it
+# is.
 
 # %% tags=["slide"]
 def grown(n):
@@ -618,15 +627,15 @@ lab.show(picture)
 print(round(paper.speedup(1000)), "and", round(grown(1000)))
 
 # %% [markdown] id="cost-paper-2"
-# But a larger batch is not the same training: fewer steps for the same text, and each has a calmer gradient than it
-# needs. Beyond some size that teaches nothing more. And where rounds matter, MPI does not walk in a ring: in a *tree*
-# a thousand ranks need some twenty rounds, not 1998.
+# But a larger batch is not the same training. There are fewer steps for the same text, and each has a more exact gradient
+# than it needs. Beyond some size a larger one teaches hardly more. And where the rounds matter, MPI takes a *tree*, not a
+# ring: pairs add, then pairs of pairs. A thousand ranks need ten rounds of adding and ten of telling, not 1998.
 
 # %% [markdown] id="break"
 # ## Break it: averaging unequal averages
 #
-# Back to the idea of the first page. Somebody writes the all-reduce, divides by the number of ranks, and tests it. The
-# test has four rows, cut out of a long text, equally long. What does it find?
+# Back to the mean of the two means. Somebody adds up the gradients, divides by the number of *ranks*, and tests it. The
+# test has four rows of random ids, equally long like windows of a long text (lesson 07). What does it find?
 
 # %%
 def mean_of_means(gradients, counts):
@@ -648,8 +657,9 @@ except lab.CheckFailed:
 assert not np.allclose(mean_of_means(gradients, counts), whole, atol=1e-6)
 
 # %% [markdown] id="break-3"
-# Would you have noticed in training? Two ranks: one has the six other sentences, the other one has the first alone.
-# Forty plain steps, by one process, by two ranks, and by two ranks with the fault. Which of the three will differ?
+# Would you have noticed in training? Two ranks: one has the first sentence alone, the other has the six others. Forty
+# steps of plain gradient descent: by one process, by two ranks, and by two ranks with the fault. Which of the three will
+# differ?
 
 # %%
 first, others = (ids[:1], targets[:1]), (ids[1:], targets[1:])
@@ -673,21 +683,22 @@ for name, losses in (("one process", one), ("two ranks, weighed", right), ("mean
 assert np.allclose(one, right, rtol=1e-9) and wrong[0] < right[0] / 2
 
 # %% [markdown] id="break-4"
-# No error, no warning, and the losses fall. The faulty run even looks *better*: one sentence is nearly known, since it
-# pulls as hard as six. But it is not what you asked for, and it changes with the number of ranks. In tuning it is worse:
-# there a row may have three targets and another sixty, as only answers count (lesson 10).
+# No error, no warning. The faulty run even looks *better*: the first sentence is nearly known, since it pulls as hard
+# as the six others together. But it is not what you asked for, and it changes with the number of ranks. In tuning it is
+# worse: there a row may have three targets and another sixty, as only answers count (lesson 10).
 #
-# The same fault lives in a single process, too. If memory is short, a large batch is computed in small ones, and their
-# gradients are added before the step: **gradient accumulation**. Widely used programs averaged there for years, until
-# somebody compared the losses. The test that finds it? *Unequal* rows, against the whole batch at once.
+# The same fault lives in a single process, too. If memory is short, a large batch is computed in small ones, one after
+# the other, and their gradients are added before the step: **gradient accumulation**. Widely used programs took the
+# mean of means there for years, until somebody compared the losses. The test that finds it? *Unequal* rows, against the
+# whole batch at once.
 
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# **Exercise 14.7** · easy · 3 minutes. A step of one rank. Six of these seven, in order. One does not belong. Return the
-# letters as one word.
+# **Exercise 14.7** · easy · 3 minutes. What does a rank do in a step? Six of these seven, in order; one does not belong.
+# Return the letters as one word.
 #
-# - **A** The loss of its rows, and backward.
+# - **A** The mean loss of its rows, and backward.
 # - **B** All-reduce: the sum over all ranks.
 # - **C** Take its own rows of the batch.
 # - **D** AdamW.
@@ -704,16 +715,16 @@ def step_of_a_rank():
     ### END SOLUTION
 
 # %% [markdown] id="exercises-2"
-# To go further, on your own: run `mpiexec -n 2 llmcl train --out build`, and kill one of the two processes in the middle.
-# What is said, and what does `--resume` do? With two computers in one network, `mpiexec` takes a list of hosts (its
-# option `-hosts` or `-host`); the package must be installed on both, in the same folder.
+# To go further, on your own: run `mpiexec -n 2 llmcl train --out build/two`, and kill one of the two processes in the
+# middle. What is said, and what does `--resume` do? With two computers in one network, `mpiexec` takes a list of hosts
+# (its option `-hosts` or `-host`); the package must be installed on both, in the same folder.
 
 # %% [markdown] id="recap" tags=["slide"]
 # ## What you have now
 #
 # - **Data-parallel**: the same weights, rows of one's own, one **all-reduce** of the gradient a step.
-# - Means of unequal counts are weighed by their targets. Equal rows hide it when they are not.
-# - A **ring** sends 2 (n − 1) / n gradients for each rank, in 2 (n − 1) rounds.
+# - Means of unequal counts are weighed by their targets. Equal rows hide it when somebody forgets.
+# - In a **ring** each rank sends 2 (n − 1) / n gradients, in 2 (n − 1) rounds.
 # - Time: compute / n, fixed, **latency** for the rounds, **bandwidth** for the bytes. What is not shared sets the limit.
 #
 # In `llmcl`: `parallel.py` and `scaling.py`.
@@ -772,4 +783,4 @@ lab.quiz("14.q5")
 lab.summary("14")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 15, *Your own text*: a larger model, on a text of yours. With many processes, if you have them.
+# **Next:** lesson 15, *Your own text*: a larger model, on a text of yours.
