@@ -23,6 +23,13 @@ def test_the_worst_element_is_the_one_nearest_to_its_own_bound():
     assert str(found) == "error 2.0e-02 below its bound 3.0e-02 at (1,)"
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("got", [3e38, 1.7e308, np.inf, np.nan])
+def test_a_number_of_any_size_fails_without_a_warning(got):
+    found = compare([0.0, got], [0.0, -1e308], 0)
+    assert not found.ok and found.where == (1,)
+
+
 def test_a_failure_says_where_and_what_was_expected():
     got = np.zeros((2, 3))
     got[1, 2] = 5
