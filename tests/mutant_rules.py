@@ -202,6 +202,16 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      "an item whose rows all lie past the end reads the last row and writes nothing"),
     (r"llmcl/ops/global_norm\.py: larger for smaller: local = .*",
      "a larger group, which the device allows, for the same sum"),
+    (r"kernels/(adamw|column_sum)\.cl: guard off by one: if \((i0|col0) >= n.*",
+     "behind the end of everything no vector is left, and the loop over single numbers is empty"),
+    (r"kernels/(cross_entropy_gpu\.cl: a sum that begins at 1: float largest = .*"
+     r"|fused_attention\.cl: a sum that begins at 1: for .* heard\[e\] = 0\.0f; -> .*)",
+     "what was there before the first score is multiplied by exp(-inf), which is 0"),
+    (r"kernels/cross_entropy\.cl: .*: if \(get_global_id\(0\) > 0\) return; -> "
+     r"if \(get_(global_id\(1|local_id\(0)\) > 0\) return;",
+     "every item that goes on writes the same mean"),
+    (r"kernels/embedding_gpu\.cl: bound one too far: for \(int start = place; .*",
+     "nobody finds the token behind the last place"),
     (r"kernels/matmul\.cl: n for n - 1: typedef float tile.*",
      "the column that nobody uses is there for speed alone"),
 )  # fmt: skip
