@@ -37,6 +37,7 @@ _LAUNCHERS = (
     ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 )
 PATIENCE = 3.0  # seconds that the others leave rank 0 to say what may be wrong with all
+_PASSED_ON = 1.0  # seconds in which the launcher passes on the last words, before it ends all
 _NAP = 0.01  # seconds between two looks, while rank 0 does something alone
 # The witness: it outlives what the launcher ends, and speaks if rank 0 never wrote to it.
 _WITNESS = """
@@ -242,6 +243,7 @@ class Team:
             if not self.lead:  # what rank 0 has said is about all
                 print(self._story, file=sys.stderr)
             sys.stderr.flush()
+            time.sleep(_PASSED_ON)
             self.comm.Abort(2)
 
 
