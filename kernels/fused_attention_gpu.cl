@@ -177,7 +177,7 @@ void mix_tile(float *sum, __local const float *tile, __local float *chunk,
 // Each row's numbers of all items of one y, added up in their order; all get the sum.
 void add_across(float *value, __local float *part)             // part[x][row]
 {
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // No barrier is needed here: part is unused as yet, or was read before the last tile was mixed.
 #pragma unroll
     for (int r = 0; r < R; ++r) part[ITEM_X * TILE + ROW_OF(r)] = value[r];
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -24,7 +24,7 @@ float group_sum(const float x, __local float *part)
 float group_max(const float x, __local float *part)
 {
     const int id = get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // A row begins with this: nobody reads part yet, so nobody has to be waited for.
     part[id] = x;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int n = get_local_size(0); n > 1; n = (n + 1) / 2) {

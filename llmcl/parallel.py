@@ -19,16 +19,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from .data import read_dialogues, read_sentences
+from . import pipeline
 from .engine import get_engine
 from .errors import DataError, LlmclError, TrainingError
-from .pipeline import Listener, Run, Stopped, own_folder
+from .pipeline import Run, Stopped, own_folder
 from .progress import Progress
-from .resources import data_dir
 
 # How launchers tell a process its number and the count: MPICH, Intel, Microsoft; Open MPI; Slurm.
 _LAUNCHERS = (
@@ -310,24 +310,7 @@ class SharedRun(Run):
         return metrics
 
 
-def train_to_gguf(
-    team: Team,
-    out: str | os.PathLike,
-    settings,
-    engine,
-    *,
-    pretrain: str | os.PathLike | None = None,
-    tune: str | os.PathLike | None = None,
-    resume: bool = False,
-    restart: bool = False,
-    listener: Listener | None = None,
-) -> dict:
+def train_to_gguf(team: Team, out: str | os.PathLike, settings, engine, **options) -> dict:
     """As llmcl.pipeline.train_to_gguf, by all processes of a team; {} but in rank 0."""
-    sentences = read_sentences(pretrain or data_dir() / "pretrain.txt")
-    dialogues = read_dialogues(tune or data_dir() / "tune.jsonl")
-    with own_folder(Path(out)) if team.lead else nullcontext(Path(out)) as folder:
-        texts = sentences, dialogues, listener or Listener()
-        run = SharedRun(team, folder, settings, engine, *texts)
-        if pretrain is None and tune is None:
-            run.data["dataset"] = "llmcl sentences and dialogues"
-        return run.train(run.unfinished(resume, restart))
+    whole = {"begin": partial(SharedRun, team), "enter": own_folder if team.lead else nullcontext}
+    return pipeline.train_to_gguf(out, settings, engine, **options, **whole)

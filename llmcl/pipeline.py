@@ -9,8 +9,8 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,8 @@ def train_to_gguf(
     resume: bool = False,
     restart: bool = False,
     listener: Listener | None = None,
+    begin: "Callable[..., Run] | None" = None,
+    enter: Callable[[Path], AbstractContextManager[Path]] | None = None,
 ) -> dict:
     """Trains a model in a folder and exports it; returns the metrics that metrics.json holds.
 
@@ -76,11 +78,13 @@ def train_to_gguf(
     with an unfinished run in the folder, if there is one; restart: forget it. Raises DataError for
     texts and folders that cannot be used, CheckpointError for an unfinished run of other settings,
     TrainingError when the loss is not finite, and Stopped when the listener wants to stop.
+    begin, enter: what makes the run and holds the folder, if not Run and own_folder (parallel.py).
     """
     sentences = read_sentences(pretrain or data_dir() / "pretrain.txt")
     dialogues = read_dialogues(tune or data_dir() / "tune.jsonl")
-    with own_folder(Path(out)) as folder:
-        run = Run(folder, settings, engine, sentences, dialogues, listener or Listener())
+    with (enter or own_folder)(Path(out)) as folder:
+        texts = sentences, dialogues, listener or Listener()
+        run = (begin or Run)(folder, settings, engine, *texts)
         if pretrain is None and tune is None:
             run.data["dataset"] = "llmcl sentences and dialogues"
         return run.train(run.unfinished(resume, restart))

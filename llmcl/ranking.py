@@ -17,7 +17,7 @@ _ORDER = {"gpu": 0, "cpu": 1, "accelerator": 2, "clover": 3, "simulator": 4}
 def rank(info) -> tuple:
     """The sort key of a DeviceInfo: the smaller, the earlier in the list."""
     clover = "clover" in info.platform.lower()
-    pocl = _pocl_version(info.platform_version)
+    pocl = pocl_version(info.platform_version)
     intel_cpu = info.kind == "cpu" and info.platform.lower().startswith("intel")
     # On a GPU the vendor's own driver comes before PoCL's; on a CPU PoCL comes first.
     maker = (0 if pocl else 2 if intel_cpu else 1) if info.kind == "cpu" else (1 if pocl else 0)
@@ -34,7 +34,8 @@ def rank(info) -> tuple:
     )
 
 
-def _pocl_version(platform_version: str) -> tuple[int, ...]:
+def pocl_version(platform_version: str) -> tuple[int, ...]:
+    """(major, minor) of a PoCL platform's version text, () of any other."""
     match = re.search(r"pocl (\d+)\.(\d+)", platform_version, re.I)
     return tuple(int(part) for part in match.groups()) if match else ()
 

@@ -134,7 +134,7 @@ def measure(ranks: int, seconds: float = 60) -> dict:
     done = start(ranks, "-m", "llmcl.scaling", RANK, seconds=seconds, env=ONE_THREAD)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
-        said = (done.stderr.strip().splitlines() or ["no word of why"])[0]
+        said = _lines(done.stderr)[0]
         raise TrainingError(
             f"mpiexec could not start {ranks} processes that find each other ({said}); "
             "see whether `mpiexec -n 2 python -m mpi4py.bench helloworld` works."
@@ -150,8 +150,14 @@ def why_not() -> str:
         return str(error)
     if done.returncode == 0 and done.stdout.split() == ["2"]:
         return ""
-    said = [line for line in done.stderr.splitlines() if line.strip()] or ["it says nothing"]
-    return f"mpiexec cannot start two processes that find each other ({said[-1].strip()})."
+    said = _lines(done.stderr)[-1]
+    return f"mpiexec cannot start two processes that find each other ({said})."
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with a word in them; launchers frame theirs with dashes."""
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalpha, line))]
+    return lines or ["it says nothing"]
 
 
 def cores() -> int:

@@ -175,10 +175,13 @@ USED_BY = {
     "matmul": "linear|unembedding|matmul",
     "softmax": "softmax|^attention",
     "global_norm": "global_norm|sum_squares",
+    "linear": "linear|unembedding|matmul",
+    "embedding": "embedding",
 }
 # Mutants that change no result, by a pattern of their names, and why.
 EQUIVALENT: tuple[tuple[str, str], ...] = (
-    (r"kernels/.*: mask by one: .*\+ [48] <= .* -> .*\+ [48] < .*",
+    (r"kernels/.*: (mask by one: .*\+ (8|4|COLUMNS) <= .* -> .*\+ (8|4|COLUMNS) < .*"
+     r"|guard off by one: .* i0 >= n_decay\).* -> .*|guard off by one: if \(V >= 8\).*)",
      "the last full vector goes number by number, which gives the same"),
     (r"kernels/cross_entropy\.cl: stride forgotten: .* larger = fmax.*",
      "the largest of vectors that overlap is the same"),
@@ -189,7 +192,8 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      r"|layer_norm_gpu\.cl: stride forgotten: for \(int c = id; c < C; c \+= size\) -> .*"
      r"|cross_entropy_gpu\.cl: stride forgotten: for \(int v = .*"
      r"|cross_entropy\.cl: stride forgotten: for \(; v \+ 8 <= V; v \+= 8\) -> .*"
-     r"|matmul\.cl: stride forgotten: for \(; [pr] \+ 8 <= .*)",
+     r"|matmul\.cl: stride forgotten: for \(; [pr] \+ 8 <= .*"
+     r"|fused_attention_gpu\.cl: stride forgotten: .*D_WIDE.* n \+= WIDTH\).*)",
      "the same numbers are written to the same places again"),
     (r"kernels/embedding_gpu\.cl: the other dimension: .*\*flag = 0;",
      "every item, not only the first, writes the same 0"),
@@ -202,14 +206,40 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      "an item whose rows all lie past the end reads the last row and writes nothing"),
     (r"llmcl/ops/global_norm\.py: larger for smaller: local = .*",
      "a larger group, which the device allows, for the same sum"),
-    (r"kernels/(adamw|column_sum)\.cl: guard off by one: if \((i0|col0) >= n.*",
+    (r"kernels/(adamw|column_sum|residual|gelu)\.cl: guard off by one: if \((i0?|col0) >= n.*",
      "behind the end of everything no vector is left, and the loop over single numbers is empty"),
     (r"kernels/(cross_entropy_gpu\.cl: a sum that begins at 1: float largest = .*"
+     r"|fused_attention\.cl: a sum that begins at 1: lanes largest = .*"
+     r"|fused_attention_gpu\.cl: a sum that begins at 1: (total\[r\]|.* R \* E; .* sum\[n\]) = .*"
      r"|fused_attention\.cl: a sum that begins at 1: for .* heard\[e\] = 0\.0f; -> .*)",
      "what was there before the first score is multiplied by exp(-inf), which is 0"),
-    (r"kernels/cross_entropy\.cl: .*: if \(get_global_id\(0\) > 0\) return; -> "
-     r"if \(get_(global_id\(1|local_id\(0)\) > 0\) return;",
-     "every item that goes on writes the same mean"),
+    (r"kernels/(cross_entropy|global_norm)\.cl: .*: if \(get_global_id\(0\) > 0\) return; -> "
+     r"if \(get_(global_id\(1|local_id\(0)\) > 0\) return;"
+     r"|kernels/(cross_entropy|global_norm)_gpu\.cl: .*: if \(get_group_id\(0\) > 0\) return; -> "
+     r"if \(get_group_id\(1\) > 0\) return;",
+     "every item that goes on writes the same"),
+    (r"kernels/cross_entropy\.cl: \+= for =: (log_sum|row_loss)\[row\] = l.*",
+     "the place holds 0"),
+    (r"kernels/embedding\.cl: guard off by one: if \(c0 >= C \|\| v >= V\) .*",
+     "no column is left there, and no token has that number"),
+    (r"llmcl/ops/embedding\.py: rounded down: kernel\(\(-\(-c // width\), v\).*",
+     "width is c or 1, so nothing is left over"),
+    (r"kernels/(fused_attention_gpu|matmul_gpu)\.cl: bound off by one: "
+     r"for \(int \w = 0; \w < (R|S|count|ITEM_[MN]); \w \+= 4\).*",
+     "the bound is a multiple of four"),
+    (r"llmcl/optimizer\.py: off by one: if step <= self\.warmup: .*",
+     "the decay begins with the rate that the warm-up ends with"),
+    (r"kernels/matmul\.cl: (a sum that begins at 1: \*y = 0\.0f;"
+     r"|\+= for =: .* \(\(float \*\)y\)\[i\] = x\[i\];) .*",
+     "y holds 0, and its lanes behind the last column are not stored"),
+    (r"kernels/fused_attention_gpu\.cl: .*: .*D_WIDE \+ ITEMS - 1\) / ITEMS; .* -> "
+     r".*D_WIDE \+ ITEMS( \+ 1)?\) / ITEMS; .*",
+     "what lies past the last row is not staged"),
+    (r"kernels/fused_attention\.cl: \+ for -: for \(int j0 = 0; j0 <= min\(.*\) - 1; .*",
+     "the keys behind the last one that a row sees are masked"),
+    (r"kernels/(matmul\.cl: bound one too far: for \(int start = 0; start < k; start \+= TILE\).*"
+     r"|fused_attention_gpu\.cl: bound one too far: .* e0 < D_HEAD; e0 \+= DEPTH\).*)",
+     "what lies behind the last tile is taken for zeros"),
     (r"kernels/embedding_gpu\.cl: bound one too far: for \(int start = place; .*",
      "nobody finds the token behind the last place"),
     (r"kernels/matmul\.cl: n for n - 1: typedef float tile.*",
@@ -283,6 +313,6 @@ def tests_of(file: str) -> list[list[str]]:
 
 
 def operations_of(file: str) -> str:
-    """A pattern of the operations that the strict device runs for a kernel file, "" for Python."""
+    """A pattern of the operations that the strict device runs for a file of kernels or launches."""
     name = Path(file).stem.removesuffix("_gpu")
-    return USED_BY.get(name, f"^{name}") if file.endswith(".cl") else ""
+    return USED_BY.get(name, f"^{name}") if file.endswith(".cl") or "/ops/" in file else ""

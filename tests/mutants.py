@@ -124,9 +124,13 @@ class Copy:
     def _check_unchanged(self, *job) -> None:
         """Fails unless a job passes, or every mutant would seem to be rejected."""
         if job not in self._right:
-            failed = self._run(*job)
-            assert not failed, f"{job} fails unchanged: {failed}"
+            # A busy machine may end a process that waits; what is wrong fails again.
+            failed = self._run(*job) and self._run(*job)
+            assert not failed, f"{job} fails unchanged: {failed}\n{self._output()}"
             self._right.add(job)
+
+    def _output(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _run(self, job: Callable, *args) -> str:
         context = multiprocessing.get_context("fork")
@@ -137,7 +141,7 @@ class Copy:
             return ""
         if process.exitcode == -signal.SIGXCPU:
             return "it does not end"
-        output = self._log.read_text(encoding="utf-8", errors="replace")
+        output = self._output()
         failed = re.search(r"^(?:FAILED|ERROR) (.+)", output, re.MULTILINE)
         where = failed[1].split(" - ")[0] if failed else f"the process ends with {process.exitcode}"
         return f"not built: {where}" if re.search(NOT_BUILT, output) else where
@@ -154,18 +158,18 @@ def in_order(every: list[Mutant]) -> list[Mutant]:
 
 def outcome(entry: dict | None, mutant: Mutant) -> str:
     """One word for what became of a mutant."""
-    if mutant.reason:
-        return "equivalent"
     if entry is None:
         return "not run"
     by = entry["rejected_by"]
-    return "not built" if by.startswith("not built") else "rejected" if by else "survived"
+    if by:
+        return "not built" if by.startswith("not built") else "rejected"
+    return "equivalent" if mutant.reason else "survived"
 
 
 def print_score(every: list[Mutant], report: dict) -> int:
     """Prints the table and the score; how many survive without a reason."""
     words = "rejected", "equivalent", "survived", "not built", "not run"
-    became = {m: outcome(report.get(f"{m.line} {m.name}"), m) for m in every}
+    became = {m: outcome(_entry(report, m), m) for m in every}
     rows = {file: Counter(w for m, w in became.items() if m.file == file)
             for file in dict.fromkeys(m.file for m in every)}  # fmt: skip
     print(f"{'':38}", *(f"{word:>10}" for word in words))
@@ -201,7 +205,8 @@ def main() -> int:
     there = options.json.exists() and not options.again
     report = json.loads(options.json.read_text(encoding="utf-8")) if there else {}
     if not options.score:
-        todo = [m for m in in_order(every) if not m.reason and not _rejected(report, m)]
+        open_ones = "not run", "survived"
+        todo = [m for m in in_order(every) if outcome(_entry(report, m), m) in open_ones]
         for mutant, entry in _run_all(todo, options.jobs, 60 * options.minutes):
             report[f"{mutant.line} {mutant.name}"] = entry
             options.json.parent.mkdir(exist_ok=True)
@@ -211,8 +216,8 @@ def main() -> int:
     return int(print_score(every, report) > 0)
 
 
-def _rejected(report: dict, mutant: Mutant) -> bool:
-    return bool(report.get(f"{mutant.line} {mutant.name}", {}).get("rejected_by"))
+def _entry(report: dict, mutant: Mutant) -> dict | None:
+    return report.get(f"{mutant.line} {mutant.name}")
 
 
 def _run_all(todo: list[Mutant], jobs: int, seconds: float):

@@ -69,23 +69,25 @@ def run_strict(code: str, folder: Path, *, uninitialized: bool = True) -> Strict
 
 CASES = """
 import dataclasses, importlib, json, re
-from ops_helpers import RUNGS, VERSIONS
+from ops_helpers import RUNGS, VERSIONS, RecordingProgram, use
 from llmcl.check import Sizes, make_cases
 from llmcl.ops.linear import OPTIONS
-from llmcl.versions import BIG, SMALL
+from llmcl.versions import BIG, BLOCKS, CPU, GPU, SMALL
 
 def asked(name):
     return re.search(operations, name)
 
+def check(sizes, only="."):
+    cases = make_cases(np.random.default_rng(0), sizes)
+    for case in filter(lambda case: asked(case.name) and re.search(only, case.name), cases):
+        found.extend((case.name, c.ok, str(c)) for c in case.check(engine))
+
 found = []
 for versions in VERSIONS:
-    for field in dataclasses.fields(versions):
-        setattr(engine, field.name, getattr(versions, field.name))
+    use(engine, versions)
     # 9 and 17 fill a vector and leave one element over; 5 fills none.
     for sizes in (Sizes(B=2, T=5, H=2, d=3, V=11, F=7), Sizes(B=1, T=9, H=1, d=9, V=17, F=33)):
-        cases = make_cases(np.random.default_rng(0), sizes)
-        for case in filter(lambda case: asked(case.name), cases):
-            found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
+        check(sizes)
 
 a, b = np.random.default_rng(1).normal(size=(2, 5, 5)).astype(np.float32)
 for name in filter(asked, RUNGS["matmul"]):
@@ -93,11 +95,22 @@ for name in filter(asked, RUNGS["matmul"]):
     moved = engine.from_host(a), engine.from_host(b)
     engine.program.kernel("matmul", name, OPTIONS)((5, 5), (4, 2), *moved, c, 5, 5, 5)
     found.append((name, bool(np.allclose(engine.to_host(c), a @ b, atol=1e-5)), ""))
-# More than 32 rows walk over tiles of 64, twice. (Backward would take 16 seconds here.)
-engine.groups = True
-for case in make_cases(np.random.default_rng(2), Sizes(B=1, T=67, H=1, d=4, V=5, F=3)):
-    if asked(case.name) and case.name == "fused_attention" and len(case.args) == 2:
-        found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
+# Blocks of 32 columns, of which 20 are there; a simulator by itself takes 16.
+use(engine, CPU)
+engine.block = dataclasses.replace(BLOCKS[1], depth=64)
+check(Sizes(B=1, T=5, H=1, d=4, V=20, F=52), "linear|matmul")
+# Groups of seven, which no halving divides evenly, and groups more than asked for.
+use(engine, GPU)
+plain, engine.program = engine.program, RecordingProgram(engine.device)
+engine.program.most = 7
+check(Sizes(B=1, T=3, H=2, d=4, V=21, F=9), "softmax|cross|norm|embedding|sum|linear")
+engine.program = plain
+# More than 32 rows walk over tiles of 64, twice; the rows of heads of 68 channels are no multiple
+# of what a group stages at a time. (Backward would take 16 seconds here.)
+for sizes in (Sizes(B=1, T=67, H=1, d=4, V=5, F=3), Sizes(B=1, T=33, H=1, d=68, V=5, F=3)):
+    for case in make_cases(np.random.default_rng(2), sizes):
+        if asked(case.name) and case.name == "fused_attention" and len(case.args) == 2:
+            found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
 if asked("matmul_parts"):
     # A sum in three parts, and two pairs of tiles: both are taken where a product is large.
     engine.product = "grouped"

@@ -1,9 +1,8 @@
 """The engines of the model's tests, one for each module."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+from ops_helpers import HurriedProgram, use
 
 from llmcl import reference, versions
 from llmcl.device import choose
@@ -26,9 +25,8 @@ def engine(request):
 def versioned(request):
     """OpenCL with the kernels that either kind of device gets."""
     engine = Engine(choose())
-    chosen = getattr(versions, request.param)
-    for field in dataclasses.fields(chosen):
-        setattr(engine, field.name, getattr(chosen, field.name))
+    engine.program = HurriedProgram(engine.device)
+    use(engine, getattr(versions, request.param))
     return engine
 
 

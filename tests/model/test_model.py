@@ -266,8 +266,13 @@ def test_a_training_step_keeps_to_its_budget_of_launches(opencl, monkeypatch, la
     model.initialize(0)
     optimizer, ids = AdamW(model), np.zeros((2, 5), np.int64)
     launches, call = [], Kernel.__call__
+
+    def step():
+        loss = model.loss(ids, ids)
+        model.backward()
+        optimizer.step(loss, 1e-3)
+
+    step()  # the first of a device tries which of two kernels is faster
     monkeypatch.setattr(Kernel, "__call__", lambda k, *a: (launches.append(k.name), call(k, *a))[1])
-    loss = model.loss(ids, ids)
-    model.backward()
-    optimizer.step(loss, 1e-3)
+    step()
     assert 0 < len(launches) <= budget, launches

@@ -52,7 +52,7 @@ def test_it_stays_finite_and_right_at_real_lengths(engine, versions, T):
     engine.check_guards()
 
 
-@pytest.mark.parametrize("rows, d", [(5, 65), (67, 33), (67, 100), (5, 131)])
+@pytest.mark.parametrize("rows, d", [(5, 65), (67, 33), (35, 68), (67, 100), (5, 131)])
 def test_every_tile_of_a_gpu_is_right(engine, rows, d):
     """Short and long, narrow and wide heads; above 128 channels the CPU's kernel takes over."""
     engine.use(GPU)

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from ops_helpers import (
     LOCAL_SIZES,
+    VERSIONS,
     assert_rejected,
+    assert_within,
     at_any_size,
     check_gradient,
     check_operations,
+    expected,
     rounded,
 )
 
@@ -19,6 +22,24 @@ from llmcl.errors import ShapeError
 @at_any_size
 def test_equals_numpy_at_any_size(engine, local_size, size, seed):
     check_operations(engine, ("linear", "linear_backward"), size, seed, local_size)
+
+
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("n", (7, 8, 52))  # one number at a time, and four
+def test_what_is_there_already_stays_in_the_sum(engine, versions, n):
+    engine.use(versions)
+    rng = np.random.default_rng(n)
+    x, w = rounded(rng, 5, 9), rounded(rng, 9, n)
+    args = [x, w, rounded(rng, n), rounded(rng, 5, n)]
+    y = engine.linear(*map(engine.from_host, args))
+    assert_within(engine.to_host(y), *expected("linear", args))
+    args = [x, w, rounded(rng, 5, n), rounded(rng, 9, n), rounded(rng, n)]
+    moved = [engine.from_host(array) for array in args]
+    engine.linear_backward(*moved)
+    for i, place in ((1, 3), (2, 4)):
+        want, bound = expected("linear_backward", args, i, written=(3, 4))
+        assert_within(engine.to_host(moved[place]), want, bound)
+    engine.check_guards()
 
 
 def test_one_row_by_hand(any_engine):
@@ -72,3 +93,6 @@ def test_shapes_that_do_not_fit_are_named(any_engine):
     x, w, b = (any_engine.from_host(np.zeros(shape)) for shape in ((2, 3), (4, 5), (5,)))
     with pytest.raises(ShapeError, match=r"x \(2, 3\), w \(4, 5\) and b \(5,\) do not fit"):
         any_engine.linear(x, w, b)
+    x, plus = (any_engine.from_host(np.zeros(shape)) for shape in ((2, 4), (3, 5)))
+    with pytest.raises(ShapeError, match=r"plus has the shape \(3, 5\); it must be \(2, 5\)"):
+        any_engine.linear(x, w, b, plus)

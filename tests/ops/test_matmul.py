@@ -134,6 +134,19 @@ def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
     engine.check_guards()
 
 
+@pytest.mark.parametrize("k, slices", [(193, 2), (192, 2), (65, 2), (64, 2), (32, 1)])
+def test_a_sum_is_cut_into_no_more_parts_than_asked(engine, monkeypatch, k, slices):
+    """Each part holds whole tiles of the sum; a part too many takes room and time."""
+    engine.use(GPU)
+    monkeypatch.setattr(sys.modules[multiply.__module__], "choose_tile", lambda *sizes: (SMALL, 2))
+    seen, plain = [], engine.empty
+    monkeypatch.setattr(
+        engine, "empty", lambda shape, *a: (seen.append(shape), plain(shape, *a))[1]
+    )
+    engine.matmul(engine.from_host(np.ones((3, k))), engine.from_host(np.ones((k, 5))))
+    assert (slices, 3, 5) in seen
+
+
 @pytest.mark.parametrize("tile", (BIG, MIDDLE), ids=("big", "middle"))
 @pytest.mark.parametrize("transposed", (False, True))
 @pytest.mark.parametrize("m, n, k", [(67, 133, 41), (68, 132, 44)])  # one number a load, and four

@@ -66,8 +66,10 @@ def test_large_and_masked_scores_give_the_known_shares(any_engine):
 
 @pytest.mark.parametrize("versions", VERSIONS, ids=str)
 @pytest.mark.parametrize("n", (2, 8, 9, 67))
-def test_the_largest_score_may_stand_anywhere_and_lie_far_below_zero(engine, versions, n):
+@pytest.mark.parametrize("most", (None, 7))  # items of a group
+def test_the_largest_score_may_stand_anywhere_and_lie_far_below_zero(engine, versions, n, most):
     engine.use(versions)
+    engine.program.most = most
     peaks = 1000 * np.eye(n) - 2000  # row p has its largest score at p
     shares = engine.to_host(engine.softmax(engine.from_host(peaks)))
     np.testing.assert_array_equal(shares, np.eye(n))
