@@ -101,6 +101,7 @@ lint: $(STAMP) ## look for faults of style, types and spelling
 	@$(PY) -m mypy
 	@$(PY) -m codespell_lib
 	@.venv/bin/clang-format --dry-run --Werror kernels/*.cl
+	@$(PY) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 ci: lint test test-devices test-browser ## what every change has to pass (about an hour)
 

@@ -1,5 +1,6 @@
 """environment.yml and pyproject.toml ask for the same packages with the same lower bounds."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -119,3 +120,14 @@ def test_every_system_is_asked_for_one_mpi_library():
         here = {"sys_platform": system, "platform_machine": machine}
         known = ("mpi4py", "mpich", "impi-rt")
         assert {name for name in known if asked[name].marker.evaluate(here)} == names
+
+
+def test_every_target_that_is_named_is_there():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / ".ci" / "run"]
+    for path in [*files, *(ROOT / ".github" / "workflows").glob("*.yml")]:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:`|^|: |! )make ([a-z-]+)", text, re.MULTILINE)
+        assert set(named) <= targets, path.name
+        assert named or "bash .ci/run" in text, path.name
