@@ -206,7 +206,8 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      "an item whose rows all lie past the end reads the last row and writes nothing"),
     (r"llmcl/ops/global_norm\.py: larger for smaller: local = .*",
      "a larger group, which the device allows, for the same sum"),
-    (r"kernels/(adamw|column_sum|residual|gelu)\.cl: guard off by one: if \((i0?|col0) >= n.*",
+    (r"kernels/(adamw|column_sum|residual|gelu|layer_norm)\.cl: guard off by one: "
+     r"if \((i0?|c0|col0) >= [nC].*",
      "behind the end of everything no vector is left, and the loop over single numbers is empty"),
     (r"kernels/(cross_entropy_gpu\.cl: a sum that begins at 1: float largest = .*"
      r"|fused_attention\.cl: a sum that begins at 1: lanes largest = .*"
@@ -216,7 +217,8 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
     (r"kernels/(cross_entropy|global_norm)\.cl: .*: if \(get_global_id\(0\) > 0\) return; -> "
      r"if \(get_(global_id\(1|local_id\(0)\) > 0\) return;"
      r"|kernels/(cross_entropy|global_norm)_gpu\.cl: .*: if \(get_group_id\(0\) > 0\) return; -> "
-     r"if \(get_group_id\(1\) > 0\) return;",
+     r"if \(get_group_id\(1\) > 0\) return;"
+     r"|kernels/cross_entropy_gpu\.cl: .*: if \(get_local_id\(0\) == 0\) loss\[0\] .*",
      "every item that goes on writes the same"),
     (r"kernels/cross_entropy\.cl: \+= for =: (log_sum|row_loss)\[row\] = l.*",
      "the place holds 0"),
@@ -227,6 +229,8 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
     (r"kernels/(fused_attention_gpu|matmul_gpu)\.cl: bound off by one: "
      r"for \(int \w = 0; \w < (R|S|count|ITEM_[MN]); \w \+= 4\).*",
      "the bound is a multiple of four"),
+    (r"kernels/layer_norm\.cl: bound off by one: for \(int c = 0; c < whole; c \+= 8\).*",
+     "the bound is a multiple of eight"),
     (r"llmcl/optimizer\.py: off by one: if step <= self\.warmup: .*",
      "the decay begins with the rate that the warm-up ends with"),
     (r"kernels/matmul\.cl: (a sum that begins at 1: \*y = 0\.0f;"

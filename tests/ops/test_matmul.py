@@ -113,6 +113,27 @@ def test_a_transposed_product_is_added_to_what_is_there(engine, options, name, m
     engine.check_guards()
 
 
+@pytest.mark.parametrize("versions", VERSIONS, ids=str)
+@pytest.mark.parametrize("add", (False, True))
+@pytest.mark.parametrize("transpose_a", (False, True))
+@pytest.mark.parametrize("transpose_b", (False, True))
+def test_every_way_to_lie_adds_and_does_not(engine, versions, add, transpose_a, transpose_b):
+    """The operations need some of these only; the others must not wait as traps."""
+    engine.use(versions)
+    a, b, start = np.random.default_rng(7).normal(size=(3, 9, 17))
+    a, b, start = a[:5, :11], b[:7, :11].T, start[:5, :7]
+    moved = [
+        engine.from_host(np.ascontiguousarray(x.T if turned else x))
+        for x, turned in ((a, transpose_a), (b, transpose_b))
+    ]
+    c = engine.from_host(start)
+    options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "add": add}
+    multiply(*moved, c, 5, 7, 11, **options)
+    want = a @ b + (start if add else 0)
+    np.testing.assert_allclose(engine.to_host(c), want, rtol=1e-5, atol=1e-5)
+    engine.check_guards()
+
+
 @pytest.mark.parametrize("parts", [2, 3, 8])
 def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
     engine.use(GPU)
