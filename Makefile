@@ -32,7 +32,7 @@ test: $(STAMP) ## run every test and compare every notebook
 	@$(PY) -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env --nbval-cell-timeout=120
 
 # Chromium is the system's: its own download would come from outside of the package registry.
-test-browser: $(STAMP) ## open every lesson in Chromium, move, stop and type (12 minutes)
+test-browser: $(STAMP) ## open every lesson in Chromium, move, stop and type (11 minutes)
 	@$(PY) -c 'import playwright' 2>/dev/null || $(PIP) '.[dev,browser]'
 	@sh tests/install_chromium.sh
 	@$(PY) -m pytest -q tests/browser $(ARGS)

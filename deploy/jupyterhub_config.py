@@ -1,7 +1,5 @@
 """JupyterHub for a class on one machine: each learner has an account, a server and a cache.
 
-    sudo .venv-hub/bin/jupyterhub -f deploy/jupyterhub_config.py
-
 Learners log in with their accounts of this machine (PAM), and only those who are named in
 deploy/learners.txt, one account a line. Without that file nobody gets in. The hub listens on this
 machine alone: put a web server with HTTPS before it, and let that one answer the class.

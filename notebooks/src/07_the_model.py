@@ -72,15 +72,15 @@ def pairs_words(t):
 lab.explore(draw_pairs, range(9), pairs_words, "place", start=4, height=1.9)
 
 # %% [markdown] id="idea-mask" tags=["slide"]
-# One place further on, in white. That is the **shift** of lesson 02b. The model is given the whole upper
-# row at once, so what keeps it from reading the answer there? The causal mask of lesson 04a. Thanks to
-# it, one pass through the model asks all nine questions.
+# One place further on, in white; the last one nowhere. That is the **shift** of lesson 02b. The model is given
+# the whole upper row at once, so what keeps it from reading the answer there? The causal mask of lesson 04a.
+# Thanks to it, one pass through the model asks all nine questions.
 
 # %% [markdown] id="windows"
 # ## A text that is too long
 #
-# A model has a row of positions for each place, and no more: its context. What if a text has more tokens
-# than that? It is cut into pieces, called **windows**. Cut this one into windows of four inputs:
+# A model's table of positions has only so many rows: its context length. What if a text has more tokens than
+# that? It is cut into pieces, called **windows**. Cut this one into windows of four inputs:
 
 # %%
 text = [5, 7, 9, 4, 2, 8]
@@ -155,7 +155,7 @@ print(x.shape, "places,", (y != IGNORED).sum(), "with a target; IGNORED is", IGN
 few = y[:5]
 colors = np.where(few == IGNORED, "orange", np.where(few == tokenizer.end_id, "green", "sky"))
 fig, axes = lab.figure(
-    "The end token is a target in every row, and a pad in none. The targets of the first five sentences: each "
+    "The end token is a target in every row, and no pad's target. The targets of the first five sentences: each "
     "row has blue ids, then one green 511, the end token; behind it, short rows are filled with orange -1.", height=2.75)
 lab.cells(axes, few, colors=colors, title="targets   row: sentence   column: place")
 lab.show(fig)
@@ -178,9 +178,9 @@ row = np.array([0.5, 1.0])                              # what a place has becom
 print(row @ table.T)
 
 # %% [markdown] id="logits-tied"
-# Three tokens, three scores; token 1 fits best. At this spot the scores are called **logits**. The table
-# does two jobs now: it reads a token in, and it scores a token on the way out. That is called **tied
-# weights**. A table of its own for the head would cost how much?
+# Three tokens, three scores; token 1 fits best. At this spot the scores are called **logits**. The table does
+# two jobs now: it reads a token in, and it scores a token on the way out. That is called **tied weights**. A
+# table of its own for this **output head** would cost how much?
 
 # %%
 from llmcl.config import Config
@@ -471,7 +471,7 @@ lab.view_items(run, start=1)
 # %% [markdown] id="opencl"
 # ## In OpenCL
 #
-# The same, and as in lessons 04a and 05, eight numbers at a time where there are eight. `log_sum` is kept for
+# The same, eight numbers at a time (lesson 05): `.lo` and `.hi` are halves, `sum8` adds all. `log_sum` is for
 # lesson 08b. Where is the line that keeps padding out?
 
 # %%
@@ -633,8 +633,9 @@ def parts_words(name):
 lab.explore(draw_parts, list(models), parts_words, "model", start="this book's")
 
 # %% [markdown] id="see-after"
-# Half of our model is feed-forward, and attention is a quarter. Norms are everywhere and weigh nothing. The
-# 124,439,808 of GPT-2 small is the number that you read as "124M" elsewhere. Your function knows it, too:
+# Half of ours is feed-forward, a quarter attention; norms weigh nothing. With more blocks the tables lose. With
+# GPT-2's vocabulary tokens gain. The 124,439,808 of GPT-2 small is the number that you read as "124M"
+# elsewhere. Your function knows it, too:
 
 # %%
 assert count(50257, 1024, 768, 12) == models["GPT-2 small"].parameter_count() == 124_439_808
@@ -672,7 +673,7 @@ assert all(np.ptp(curve) > 0.1 for name, curve in curves.items() if name != "rig
 
 # %% tags=["slide"]
 fig, axes = lab.figure(
-    "The loss against 0 to 20 more pads in each row. The right one is a flat line at 6.2. Divided by all "
+    "The loss against 0 to 20 more pads in each row. The right one is flat at 6.25. Divided by all "
     "places it falls below 3. With the end token as target it falls as well, and lies on the curve of -1 as an index.")
 for (name, curve), style in zip(curves.items(), ("o-", "s--", "^:", "v-.")):
     axes.plot(more_pads, curve, style, label=name)
@@ -744,8 +745,8 @@ for name, (seen, wanted) in shifts.items():
 # %% [markdown] id="break-windows"
 # ## Break it: windows across sentences
 #
-# Somebody strings all sentences together, end tokens between, and cuts the string into windows of 16. No
-# padding is needed. It is less code. What is lost?
+# Somebody strings all sentences together, end tokens between, and cuts the string into windows of 16. Padding
+# is rare. It is less code. What is lost?
 
 # %%
 string = [i for text in sentences for i in [*tokenizer.encode(text), tokenizer.end_id]]
@@ -756,9 +757,9 @@ print(f"{across} of {len(cut)} windows hold pieces of two sentences or more")
 print(f"{(starts % 16 == 0).sum()} of {len(sentences)} sentences begin at place 0")
 
 # %% [markdown] id="break-windows-why"
-# You will ask the model "The sun …" from place 0. It has hardly ever seen a beginning there. And it
-# was taught to guess which sentence follows which, as if that meant anything. There is more: our sentence now
-# hears the one before it.
+# You will ask the model "The sun …" from place 0. It has hardly ever seen a beginning there. And it was taught
+# to guess which sentence follows which, as if that meant anything. Our sentence also stands elsewhere now, and
+# hears the one before.
 
 # %%
 ours, other = np.array(ids[:-1]), np.array(tokenizer.encode(sentences[1]))
@@ -768,9 +769,9 @@ assert np.abs(alone - after).max() > 0.1
 print("✗ the same sentence, and other logits")
 
 # %% [markdown] id="break-windows-large"
-# With billions of tokens and windows of thousands, people do it all the same: few windows are cut, padding
-# would be a waste, and masks can keep neighbors apart. With 25 sentences it is a fault. How do you notice it?
-# Count end tokens among the inputs that count:
+# With billions of tokens and windows of thousands, people do it all the same: few texts are cut, padding would
+# be a waste, and masks can keep neighbors apart. With 25 sentences it is a fault. How do you notice it? Count
+# end tokens among the inputs that count:
 
 # %%
 assert not any(tokenizer.end_id in seen for seen, _ in rows)

@@ -87,7 +87,7 @@ lab.reveal("07b.1", -4)
 print(f"{grown / 0.001:.2f}")
 
 # %% [markdown] id="sign"
-# Negative: x grows, and y shrinks. That is all that training needs. A weight whose slope is negative is made
+# Negative: x grows, and y shrinks. So the sign says which way to go. A weight whose slope is negative is made
 # larger, one whose slope is positive is made smaller, and the loss falls. The slopes of all weights together
 # are the **gradient** of lesson 00.
 
@@ -153,9 +153,9 @@ def slope_words(step):
 lab.explore(draw_slope, [1, 0.5, 0.2, 0.1], slope_words, "step", start=1)
 
 # %% [markdown] id="rules"
-# These are the slopes that this book needs. You need not know where they come from; you can measure. Do you
-# see the odd one? `exp` is its own slope: where it is high, it is steep. (`log` is the one of NumPy, which
-# undoes `exp`. On paper it is ln.)
+# These are slopes that you will meet often. You need not know where they come from; you can measure. Do you see
+# the odd one? `exp` is its own slope: where it is high, it is steep. (`log` is the one of NumPy, which undoes
+# `exp`. On paper it is ln.)
 
 # %%
 rules = {
@@ -188,15 +188,15 @@ print(f"x = {x} → u = {u} → v = {v} → y = {y}")
 # as far as v, but backwards: -1. How far does y turn, if x turns by a little?
 
 # %% tags=["slide"]
-du, dv, dy = 2, 2 * u, -1
-print(f"{du} · {dv} · {dy} = {du * dv * dy}")
+s1, s2, s3 = 2, 2 * u, -1
+print(f"{s1} · {s2} · {s3} = {s1 * s2 * s3}")
 measured = slope(lambda x: 5 - (2 * x - 1) ** 2, 2)
-assert abs(measured - du * dv * dy) < 1e-6
+assert abs(measured - s1 * s2 * s3) < 1e-6
 print(f"measured: {measured:.2f}")
 
 # %% [markdown] id="chain-rule" tags=["slide"]
-# **Along a chain, slopes multiply.** This is the **chain rule**, and backprop is little more. Each part needs
-# to know its own slope only, and nothing about the others.
+# **Along a chain, slopes multiply.** This is the **chain rule**, and the next lesson is little more. Each part
+# needs to know its own slope only, and nothing about the others.
 #
 # One thing is easy to miss. The slope 2·u was taken at u = 3, and not at x = 2. So the numbers on the way have
 # to be kept. The layers of this book do that, in a field called `saved`.
@@ -362,5 +362,5 @@ lab.quiz("07b.q3")
 lab.summary("07b")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 08a, *Backprop: linear*. There x is a matrix, and so is every slope. What you know stays
-# true: along a way multiply, where ways meet add, and measure before you believe.
+# **Next:** lesson 08a, *Backprop: linear*. There x is a matrix, and each of its numbers has a slope. What you
+# know stays true: along a way multiply, where ways meet add, and measure before you believe.

@@ -100,15 +100,14 @@ def draw_moves(axes, which):
 
 # %% tags=["slide"]
 choices = [(words_of(name, place).split()[0], (name, place))
-           for name, array in tiny.items() for place in np.ndindex(array.shape)]
+           for name, array in tiny.items() for place in np.ndindex(array.shape)]  # every place
 assert len(choices) == 18
 lab.explore(draw_moves, choices, lambda which: words_of(*which), "number", ("w", (1, 2)),
             columns=2, height=2.9)
 
 # %% [markdown] id="idea-blame"
-# That is one half of the answer. The other half: what do the numbers of `y` do to the loss? Suppose
-# somebody has told us, for each of them, how many times as much the loss changes when it grows a bit.
-# We call this table `dy`.
+# That is one half of the answer. The other half: what do the numbers of `y` do to the loss? Suppose somebody
+# has told us the slope of each: how far the loss moves for each bit that it grows. We call this table `dy`.
 
 # %%
 dy = np.array([[1, 0, -1, 2], [0, 2, 1, 0], [1, 1, 0, -1]])   # the shape of y: one slope for each
@@ -188,9 +187,8 @@ print("products in one number of dW:", int(one_number))
 # %% [markdown] id="numpy-dx"
 # Only the rows count. Without the mean in the loss, a larger batch would make a larger gradient.
 #
-# **Exercise 08a.2** · medium · 6 minutes. Now dx, by yourself. Ask the three questions for
-# `x[row][p]`, write down the sum, then find the product. The cases are squares on purpose: shapes
-# cannot help you there.
+# **Exercise 08a.2** · medium · 6 minutes. Now dx, by yourself. Ask the three questions for `x[row][p]`, write
+# down the sum, then find the product. The tests use squares on purpose: no error will tell you.
 #
 # <details><summary>Hint 1: the sum</summary>
 #
@@ -437,9 +435,9 @@ __kernel void weight_gradient(__global const float *x,    // (rows, k)
 lab.show_kernel("column_sum", "column_sum")
 
 # %% [markdown] id="opencl-engine"
-# The number beside it: as it should be on a graphics card. The engine's `linear_backward` does all
-# three: it returns dx, and adds to the `dw` and `db` that it is given. (Its dW comes from the tiles or
-# blocks of `matmul.cl`.)
+# The number beside it: as it should be on a graphics card. The engine's `linear_backward` does all three: it
+# returns dx, and adds to the `dw` and `db` that it is given. (Its dW comes from faster products in
+# `matmul.cl`.)
 
 # %%
 from llmcl.engine import get_engine
@@ -535,8 +533,7 @@ for name, array in net.items():
 #
 # <details><summary>Hint</summary>
 #
-# float64 has 16 digits. If the two losses agree in the first 12 of them, how many digits are left for
-# the difference?
+# A step of 1e-12 leaves float64's 16 digits few for the difference; at 1 the curve bends. Try between.
 #
 # </details>
 
@@ -608,9 +605,8 @@ print(f"the loss is near {loss:.0f}; the next float32 is {gap:.1e} away")
 print(f"a step of 1e-6, up and down, moves it by {2e-6 * middling / gap:.1f} gaps, for a middling weight")
 
 # %% [markdown] id="see-left-2"
-# Less than one gap. So the difference is a few gaps or none, and it is divided by 2h. This error goes
-# with eps/h, where **eps** is the gap near 1. In the end `w + h` is `w`, and the slope is 0: all of it
-# is error.
+# Less than one gap: the rest is rounding, a few gaps or none, divided by 2h. This error goes with eps/h, where
+# **eps** is the gap near 1. In the end `w + h` is `w`, and the slope is 0: all of it is error.
 #
 # Where is the best step? Where both sides meet: h² is about eps/h, so h³ is about eps. **Take the cube
 # root of eps.**
@@ -629,9 +625,8 @@ assert all(2e-4 < worst(np.float64, h, wrong_w1) < 5e-3 for h in (1e-3, 1e-4, 1e
 print("✓ float32 is best near 0.01, float64 near 0.00001; the wrong formula has no V")
 
 # %% [markdown] id="see-rule" tags=["slide"]
-# In float32 even the best step leaves four or five digits. At 1e-5 it reports errors of a percent for a
-# gradient that is right. And most steps there are worse than the wrong slope, which could hide behind
-# them. So:
+# In float32 even the best step leaves four or five digits. At 1e-5 it reports errors of 2 percent for a
+# gradient that is right. And most steps there are worse than the wrong slope, which could hide behind them. So:
 #
 # - **Test formulas in float64,** with h near 1e-5. Kernels are then tested against the formula, with a
 #   bound.
@@ -916,5 +911,5 @@ lab.quiz("08a.q5")
 lab.summary("08a")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 08b, *Backprop: the hard ones*. In softmax and layer norm a number moves its whole
-# row, and in the look-up several places move the same row of a table. The three questions stay.
+# **Next:** lesson 08b, *Backprop: the hard ones*. In softmax and layer norm a number moves its whole row, and
+# in the look-up one row of a table moves several places. The three questions stay.

@@ -16,8 +16,8 @@
 # %% [markdown] id="promise" tags=["slide"]
 # # 08b · Backprop: the hard ones
 #
-# In this lesson you take the way back through the three parts of the model that are not a product:
-# softmax with the loss, layer norm, and the look-up. Each is small steps and one line at the end.
+# In this lesson you take the way back through three harder parts of the model: softmax with the loss, layer
+# norm, and the look-up. Each is small steps and one line at the end.
 #
 # | | |
 # |---|---|
@@ -118,9 +118,8 @@ print("the logarithm of the sum grows by", ((np.log(e.sum() + more) - np.log(e.s
 # What is left is "minus the right score". It moves only if the nudged score is the right one, and then by
 # `-h`. This is the one-hot. Share minus one-hot, and nothing is hidden.
 #
-# Why not take softmax and logarithm apart, and go back through one after the other? The slope of a
-# logarithm is 1 / share. A share may be so small that float32 has only a 0 for it. Together, the
-# division never happens.
+# Why not take softmax and logarithm apart, and go back through one after the other? The slope of a logarithm is
+# 1 / share. A share may be so small that float32 has only a 0 for it. Kept together, they need no division.
 
 # %% [markdown] id="numpy"
 # ## In NumPy
@@ -267,7 +266,7 @@ __kernel void share_minus_one_hot(__global const float *logits,   // (rows, V)
 """)
 
 # %% [markdown] id="opencl-ours"
-# And the package's. Two things differ. It takes eight logits at a time, as in lesson 04a. And where is
+# And the package's. Pads get a loop of their own. It takes eight logits at a time, as in lesson 04a. Where is
 # its one-hot?
 
 # %%
@@ -279,9 +278,9 @@ lab.show_kernel("cross_entropy", "cross_entropy_backward")
 # %% [markdown] id="see"
 # ## See it: who is pushed, who is pulled
 #
-# The sentence of this book, with whole words as tokens. At each place, the right word's score is raised
-# above the others. At one place the model is just as sure, but of a wrong word. The last place has no
-# target. Move the slider: which cells fade, and which do not?
+# The sentence of this book, with whole words as tokens. At six places, the right word's score is raised above
+# the others. At one the model is just as sure, but of a wrong word. The last place has no target. Move the
+# slider: which cells fade, and which do not?
 
 # %%
 words = "The sun warms the land and the sea.".split()
@@ -315,9 +314,9 @@ lab.explore(draw_pushes, [0.0, 1.0, 2.0, 4.0, 6.0], pushes_in_words, "how sure",
 # %% [markdown] id="norm"
 # ## Layer norm: who else moves?
 #
-# Lesson 06: a row minus its mean, divided by its spread. The slope is harder to guess, since every number of the
-# result depends on every number of the row. Nudge number 1 of `[1, 2, 3, 4]`. Which numbers of the norm will
-# move?
+# Lesson 06: a row minus its mean, divided by its spread. The slope is harder to guess, since every number of
+# the result depends on every number of the row. Nudge the 2, number 1 of `[1, 2, 3, 4]`. Which numbers of the
+# norm will move?
 
 # %%
 epsilon = 1e-5
@@ -352,8 +351,9 @@ for way in (directly, through_mean, through_spread):
 assert np.allclose(rstd * (directly + through_mean + through_spread), moves, atol=1e-8)
 
 # %% [markdown] id="norm-spread"
-# The sum of the three, times `rstd`, is what was measured. The first two ways are plain. Why does the third
-# one look like that? This is the hardest step of the lesson. It is a chain of three slopes. Each is measured below, beside its formula.
+# The sum of the three, times `rstd`, is what was measured. The first two ways are plain. Why does the third one
+# look like that? This is the hardest step of the lesson. It is a chain of three slopes. Two of them and their
+# product are measured below.
 
 # %%
 def variance(row):
@@ -387,8 +387,8 @@ print(one_by_one.round(4), in_one_line.round(4))
 assert np.isclose(one_by_one, in_one_line)
 
 # %% [markdown] id="norm-write" tags=["slide"]
-# Directly gives `g[1]`. Through the mean: a quarter of the sum of g, which is its mean. Through the spread:
-# `xhat[1]`, times the mean of `g · xhat`. So for every number of a row:
+# Directly gives `g[1]`. Through the mean, the mean of g is taken away; through the spread, `xhat[1]` times the
+# mean of `g · xhat`. So for every number of a row:
 #
 # **dx = rstd · (g − mean(g) − xhat · mean(g · xhat))**
 #
@@ -625,9 +625,9 @@ assert np.abs(dtable - measured)[tokens.index("the")].max() > 1
 print("✗ one of the two places of `the` is lost")
 
 # %% [markdown] id="lookup-gather"
-# A race, and the same loss as in NumPy. Lesson 02 had it too, and an atomic helped. Why not here? OpenCL 1.2 has
-# atomic addition for whole numbers only. People build one for floats in a loop. Then nothing is lost, but the *order*
-# of the additions is luck, and with it the last digits. Lesson 09 wants the same bits each time.
+# A race: a place is lost, as in NumPy. Lesson 02 had it too, and an atomic helped. Why not here? OpenCL 1.2 has
+# atomic addition for whole numbers only. People build one for floats in a loop. Then nothing is lost, but the
+# *order* of the additions is luck, and with it the last digits. Lesson 09 wants the same bits each time.
 #
 # So turn it around. One work-item **owns** one number of the table. It walks over all places and collects what
 # is meant for its row. That is called **gather**. Who else writes there now?
@@ -657,8 +657,9 @@ lab.show_kernel("embedding", "embedding_backward_tokens")
 # %% [markdown] id="check"
 # ## Check
 #
-# All three on your device. Odd sizes, pads among the targets, and 21 places with a vocabulary of 11. Why so few
-# tokens? So that some must repeat. A `Case` of `llmcl.check` runs an operation on any engine, and asks for its bounds.
+# All three on your device. Odd sizes, a pad among the targets, and 21 places with a vocabulary of 11. Why so
+# few tokens? So that some must repeat. A `Case` of `llmcl.check` runs an operation on any engine, and asks for
+# its bounds.
 
 # %%
 from llmcl.check import Case
@@ -918,5 +919,5 @@ lab.quiz("08b.q5")
 lab.summary("08b")
 
 # %% [markdown] id="bridge"
-# **Next:** lesson 08c, *Backprop: the whole*. All parts have their way back. There you put them in a row, check
-# the gradient of the whole model, and find the one part that is wrong.
+# **Next:** lesson 08c, *Backprop: the whole*. There attention and GELU get their way back. You put all parts in
+# a row, check the whole gradient, and find the one part that is wrong.

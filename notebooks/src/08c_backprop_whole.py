@@ -36,9 +36,9 @@ lab.start("08c")
 # %% [markdown] id="idea"
 # ## The idea: who is heard more leaves less for the others
 #
-# In `The sun warms`, the place of `warms` listens to three words. Its scores 0, 2 and 1 became shares
-# (lesson 04a). This softmax has no loss right behind it. Values come next, then other layers. All that comes
-# back from there is one slope for each share:
+# In `The sun warms`, the place of `warms` listens to three words. Its scores 0, 2, 1 become shares as in lesson
+# 04a. This softmax has no loss right behind it. Values come next, then other layers. All that comes back from
+# there is one slope for each share:
 
 # %%
 import numpy as np
@@ -192,8 +192,8 @@ lab.check("dk", dk, slopes(lambda a: (dy * head(q, a, v)).sum(), k), 1e-8)
 lab.check("dv", dv, slopes(lambda a: (dy * head(q, k, a)).sum(), v), 1e-8)
 
 # %% [markdown] id="numpy-mask"
-# Where is the causal mask in `head_backward`? It needs no line. A hidden word has the share 0, and its slope is
-# the share times something.
+# Must `dscores` be masked, too? No: a hidden word has the share 0, and its score's slope is the share times
+# something.
 
 # %% [markdown] id="gelu"
 # ### GELU's slope
@@ -259,8 +259,8 @@ print("at -4:", abs(found[0].round(2)), " at 0:", found[40].round(2), " at 4:", 
 # %% [markdown] id="item"
 # ## One element at a time
 #
-# Back to softmax. One work-item takes one row: a loop for the average, a loop to write. Which of the two arrays
-# does it read twice?
+# Back to softmax. One work-item takes one row: a loop for the average, a loop to write. How often does it read
+# each array?
 
 # %%
 from llmcl.lab import get_global_id
@@ -346,8 +346,8 @@ lab.show_kernel("attention", "attention_scores_backward")
 
 # %% [markdown] id="opencl-scores-2"
 # Place `t` asks itself and earlier places: a row of the table. It is asked by itself and by later places: a
-# column. All other `dscores` are 0, and the loops save themselves the reading. (The model runs a faster version,
-# which fuses these kernels. Lesson 13 takes it apart.)
+# column. All other `dscores` are 0, and the loops save themselves the reading. (The model runs a faster
+# version, which fuses these kernels; lesson 13 shows its way there.)
 
 # %% [markdown] id="whole"
 # ## The whole way
@@ -379,8 +379,8 @@ def order_of_lines():
     ### END SOLUTION
 
 # %% [markdown] id="whole-model"
-# Now a real one: eight blocks, sizes that nothing divides, and five of our sentences. Every weight gets a push
-# (lesson 07 says why). The engine is NumPy in float64.
+# Now a real one: eight blocks, awkward sizes, and five of our sentences. Every weight gets a push (lesson 07
+# says why). The engine is NumPy in float64.
 
 # %%
 from llmcl.config import Config
@@ -499,8 +499,8 @@ print("✓ `The` is nobody's target here, so the head says little about it")
 # %% [markdown] id="check" tags=["slide"]
 # ## Check: all numbers at once
 #
-# Lesson 08a nudged one number after the other: two runs for each of 44,458. Can we ask about all of them in two
-# runs? Nudge **every** number at once, each by an amount of its own, drawn at random. These amounts are a
+# One number after the other, as in lesson 08a, takes two runs for each of 44,458. Can we ask about all in two?
+# Nudge **every** number at once, each by an amount of its own, drawn at random. These amounts are a
 # **direction**. The chain rule knows how fast the loss must move: each slope times its amount, added up. One
 # wrong slope, and the sum is wrong. Could two wrong ones cancel? With random amounts that would be a strange
 # accident, and a second direction would tell.
@@ -541,7 +541,7 @@ assert not fits(loss_with, parameters, wrong)
 
 # %% [markdown] id="check-device"
 # So the formulas are right. Is your device? As in lesson 07, count the terms of all sums on the way, now there
-# and back. The yardstick is that count times 2⁻²⁴, for every array as a part of its largest number.
+# and back. The yardstick is that count times 2⁻²⁴; each array's bound is that times its largest number.
 
 # %%
 from llmcl.engine import get_engine
@@ -709,8 +709,8 @@ lab.run_broken("08c.writes")
 lab.run_broken("08c.plain_mean")
 
 # %% [markdown] id="break-mean-2"
-# In a fresh model all scores are near 0 and all shares alike. There the two averages are the same, and the fault
-# sleeps until the model has learned something. Now you know another reason for the push.
+# Without a mask, the shares of a fresh model are nearly alike. There the two averages are the same, and the
+# fault sleeps until the model has learned something. Now you know another reason for the push.
 
 # %% [markdown] id="find"
 # ## Find it: which part?
@@ -892,8 +892,8 @@ def culprit():
 # %% [markdown] id="exercises"
 # ## Your turn
 #
-# Other seeds hide other faults. Try `seed=1`; how many looks do you need? (`where(1, 8)` of the same module
-# tells the place, for eight blocks.)
+# Other seeds hide other faults. Try `seed=1` on a fresh model; how many looks do you need? (`where(1, 8)` of
+# the same module tells the place.)
 #
 # **Exercise 08c.8** · easy · 4 minutes. A kernel for `dk` of one head. It never reads past an end, and the
 # numbers are wrong. Mend it with the smallest change.
@@ -930,7 +930,7 @@ __kernel void key_gradient(__global const float *q,         // (T, d)
 # | part | its backward |
 # |---|---|
 # | softmax in attention | **share · (slope − weighted average)**; the mask needs no line |
-# | GELU | **s + x · 2 s (1 − s) · u′** |
+# | GELU | **s + x · 2 s (1 − s) · du** |
 # | residual | **d + …**: straight through, and once more through the branch |
 # | tied weights | two parts **add** to one table |
 #

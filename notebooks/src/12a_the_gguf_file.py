@@ -111,9 +111,9 @@ print(header.hex(" "))
 pair = text("general.architecture") + struct.pack("<I", 8) + text("gpt2")
 
 # %% [markdown] id="hand-table"
-# The **tensor table** has one entry for each tensor: name, how many dimensions, the dimensions, the type
-# of its numbers, and its **offset**: how far behind the beginning of the data it lies. Type 0 is **F32**,
-# the float32 that you know. Our tensor has the shape (2, 3). Which comes first in the entry: 2 or 3?
+# The **tensor table** has one entry for each tensor: name, how many dimensions, the dimensions, the type of its
+# numbers, and its **offset**: how far behind the beginning of the data it lies. Types count anew here: 0 is
+# **F32**, your float32. Our tensor has the shape (2, 3). Which comes first in the entry: 2 or 3?
 
 # %%
 import numpy as np
@@ -241,7 +241,7 @@ print("✓ all bytes are the same")
 # %%
 @lab.exercise("12a.3")
 def read_text(data, at):
-    """(the text that begins at `at` with its length, where the next thing begins)."""
+    """(text, where the next thing begins). At `at` stands the text's length."""
     ### BEGIN SOLUTION
     (length,) = struct.unpack_from("<Q", data, at)
     start = at + 8
@@ -402,9 +402,9 @@ print(f"step {step:.3f}, counts {counts}, back {(counts * step).round(3)}")
 # means. What got lost? 0.018 became
 # 0.02. No number moves by more than half a step.
 #
-# **Q8_0** does this to every 32 numbers of a row, a **block**: two bytes for the step, which it calls `d`, as
-# a half; then 32 bytes. That is 34 bytes, or 8.5 bits a number. Why not one step for the whole matrix?
-# Because one large weight makes the steps long. Its neighbours in the block suffer, and nobody else:
+# **Q8_0** does this to every 32 numbers of a row, a **block**: two bytes for the step, which it calls `d`, as a
+# half; then 32 bytes. That is 34 bytes, or 8.5 bits a number. Why not one step for the whole matrix? Because
+# one large weight makes the steps long. With blocks, only its neighbours suffer:
 
 # %%
 calm = np.random.default_rng(12).normal(size=(64, 32)).astype(np.float32)
@@ -673,8 +673,8 @@ print(f"{vectors:,} of {everything:,} weights, {vectors / everything:.1%}")
 
 # %% [markdown] id="vectors-2"
 # Next to nothing. And it would cost. Products have a kernel for each type of matrix; that is where the time
-# goes. A bias is *added* to a row of float32, and for that llama.cpp has no F16. Positions it would read in any type;
-# its own tools leave them in F32, and so do we.
+# goes. Norms multiply a row of float32, biases are *added*; for that llama.cpp has no F16. Positions it would
+# read in any type; its own tools leave them in F32, and so do we.
 
 # %% [markdown] id="export"
 # ## Your model's file
@@ -719,8 +719,8 @@ print("blk.0.ffn_up.weight:", tensors["blk.0.ffn_up.weight"][0], "and ours is", 
 # %% [markdown] id="see"
 # ## See it: the file to scale
 #
-# One square is 32 bytes, one row 4,096. Move the slider. Find the sizes that begin with `gpt2.`, the longest list of
-# the tokenizer, and the gap. Which tensor takes most?
+# One square is 32 bytes, one row 4,096. Move the slider. Find the sizes that begin with `gpt2.`, the merges of
+# lesson 02, and the gap. Which tensor takes most?
 
 # %% tags=["slide"]
 lab.explore_file(folder / "model-Q8_0.gguf", start="tokenizer.ggml.tokens")
@@ -783,8 +783,8 @@ assert struct.unpack_from("<Q", two, entry_at) == (32,)
 both(two[:entry_at] + struct.pack("<Q", 36) + two[entry_at + 8 :])
 
 # %% [markdown] id="break-offset"
-# One place too far, without a word: the last one is from the gap. llama.cpp does ask for the multiple of 32
-# (lesson 12b). A strict reader needs one line more:
+# One place too far, without a word: the last one is from the gap. llama.cpp refuses any offset but the expected
+# one. A strict reader needs one line more:
 
 # %%
 def complaints(data):
@@ -889,7 +889,7 @@ __kernel void back(__global const int *file,  // blocks of 34 bytes
 # | part of the file | what it announces |
 # |---|---|
 # | header, 24 bytes | magic number, version, how many tensors and pairs |
-# | key-value pairs | sizes, tokenizer, chat template: key, type, value |
+# | key-value pairs | sizes, tokenizer and more: key, type, value |
 # | tensor table | name, dimensions (row length first), type, offset |
 # | gap, numbers | each tensor at a multiple of 32, rows out and columns in |
 #

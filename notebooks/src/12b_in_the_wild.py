@@ -200,7 +200,7 @@ print(len(top), "tokens, each with id, token, logprob")
 # far apart are two rows, then, if one may be shifted as a whole?
 #
 # Take the differences 0.5, 0.1 and 0.3. Shift by 0.3, the middle between lowest and highest, and 0.2, −0.2 and
-# 0 are left. The largest, 0.2, is half the range. We call it the **gap**.
+# 0 are left. The largest, 0.2, is half the range: the **gap** (not a file's).
 #
 # **Exercise 12b.2** · medium · 5 minutes. Write `gap` for many rows: the largest one counts.
 #
@@ -576,8 +576,7 @@ assert [answer["prompt"] for answer in rendered] == [render(chat) for chat in ch
 print("✓ three chats: llama.cpp's Jinja and your Python render the same")
 
 # %% [markdown] id="chat-formats"
-# Ask the same 13 questions in other clothes. Guess first: how many are answered
-# as taught without `User:`?
+# Ask the same 13 questions in other clothes. Guess first: how many are answered as taught when bare?
 
 # %%
 forms = {
@@ -853,8 +852,8 @@ print((home / "first-llm-Q8_0.gguf").relative_to(folder).as_posix())
 # 3. For programs, start its server (`lms server start`), and ask as above, at
 #    `http://localhost:1234/v1/chat/completions`.
 #
-# **Ollama** wants a second file, the **Modelfile**. It has its own language for templates, so the template stands
-# there once more. Which lines do the work of lesson 11's stop rules?
+# **Ollama** wants a second file, the **Modelfile**. It has its own language for templates, so the template
+# stands there once more. Which lines know the end token and the stop text?
 
 # %%
 from llmcl.chat_format import write_modelfile
@@ -948,7 +947,7 @@ for question, text, line in zip(unseen, said, closest):
 # %%
 near = np.mean([likeness(a, b) for a, b in zip(said, closest)])
 assert near > 0.5
-print("✓ on average, more than half of an answer's letters are those of one taught text")
+print("✓ on average, an answer and its nearest taught text are more than half alike")
 
 # %% [markdown] id="know-so"
 # It answers with the nearest thing it has read, and as calmly as if it knew. With the shipped model, a cat "has

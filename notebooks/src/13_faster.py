@@ -157,9 +157,9 @@ assert roof(1 / 12, 40e9, 200e9) < roof(5, 40e9, 200e9) == roof(64, 40e9, 200e9)
 # ## See it: the roof
 #
 # Drawn over the intensity, that is a slanted line and a flat one, so the picture is called a
-# **roofline**. Now the "if": `matmul_naive` asks memory for two numbers for each term, four bytes each.
-# That is 2 operations for 8 bytes, an intensity of a quarter. With tiles of side `s`, each number is
-# fetched once and used `s` times. Move the slider. From which side on is carrying no longer the limit?
+# **roofline**. Now the "if": `matmul_naive` asks memory for two numbers for each term, four bytes each. That is
+# 2 operations for 8 bytes, an intensity of a quarter. With tiles of side `s`, each number fetched is used `s`
+# times. Move the slider. From which side on is carrying no longer the limit?
 
 # %% tags=["slide"]
 def draw_roof(axes, bandwidth, peak):
@@ -546,7 +546,7 @@ assert points["naive"][0] == points["the package"][0]
 print("✓ one task, one place across: the rungs stand above each other")
 
 # %% [markdown] id="measured-3"
-# Where it stands across is the task's, counted by hand. How high it stands is the kernel's.
+# Where a point stands across is the task's, counted by hand; how high, the kernel's.
 #
 # - The addition makes few operations, and its roof is low. A better kernel gains little. Carrying less gains more: add
 #   inside a kernel that has the numbers already. `engine.linear` takes a residual as `plus` for this reason.
@@ -615,7 +615,7 @@ def online_steps():
 #
 # <details><summary>Hint</summary>
 #
-# `heard` is a sum of old weights, too.
+# `heard` was summed with old weights, too.
 #
 # </details>
 
@@ -646,7 +646,8 @@ assert np.allclose(one_pass(scores, values), reference.softmax(scores) @ values)
 print("✓ one pass gives what softmax and a sum give")
 
 # %% [markdown] id="fused-check"
-# The kernel does this for eight rows at once, each in its lane of a vector: `lanes` is a `float8`. Find `largest`, `shrink`, `total` and `heard`. What does it write besides `y`?
+# The kernel does this for eight rows at once, one in each number (*lane*) of a vector: `lanes` is a `float8`.
+# Find `largest`, `shrink`, `total` and `heard`. What does it write besides `y`?
 
 # %%
 lab.show_kernel("fused_attention", "fused_attention_forward")
@@ -703,8 +704,8 @@ assert (table_bytes(4096) // 2**20, kept_bytes(4096) // 2**10) == (512, 64)
 # %% [markdown] id="launches"
 # ## Launches: the third limit
 #
-# A small kernel neither carries nor computes for long. It is *started*. `lab.launches` notes the name of every
-# kernel that is. How many, do you think, in a training step (forward, backward, optimizer) with one block?
+# A small kernel neither carries nor computes for long. It is *started*. `lab.launches` notes each started
+# kernel's name. How many, do you think, in a training step (forward, backward, optimizer) with one block?
 
 # %%
 from llmcl.bench import bench_config, make_step
@@ -777,7 +778,7 @@ lab.check("ours and NumPy: the product", engine.to_host(engine.matmul(A, B)), sq
 # than half of the peak? Then another program held a core, and NumPy's threads waited for each other. Such a victory
 # is none. Run it again in a quiet moment.
 #
-# PyTorch, cuBLAS and llama.cpp are not installed here, so they come from the recorded files: every row in which we
+# PyTorch, cuBLAS (NVIDIA's library) and llama.cpp come from the recorded files: every row in which we
 # *lose*, and every one beside PyTorch. Where is the largest loss?
 
 # %% tags=["varies"]
@@ -801,7 +802,7 @@ print("✓ every recorded ratio is the peer's time by ours")
 # - **llama.cpp** makes the next token several times as fast on a processor. It pays for no launches.
 # - **PyTorch** is slower at our small steps, where launches count, and level at GPT-2 small.
 #
-# One machine, one day. A ratio within one run tells more than two speeds from two machines.
+# Measured once, on two machines. A ratio within one run tells more than two speeds from two machines.
 
 # %% [markdown] id="break"
 # ## Break it: a tile without its second barrier
@@ -920,7 +921,7 @@ lab.check("wide_rows", engine.to_host(result), exact, bound)
 # - A **launch** costs microseconds. Small work is bound by their number.
 # - **First right, then fast**: the check at odd sizes comes before the clock.
 #
-# Every rung stays in `kernels/`, callable; `llmcl bench` makes these comparisons.
+# The package's rungs stay in `kernels/`; `llmcl bench` compares all but cuBLAS.
 #
 # **q1.** A kernel makes a tenth of an operation per byte. It reaches 90% of the bandwidth and 2% of the peak.
 # What helps?

@@ -249,9 +249,9 @@ __kernel void add_share(__global float *total, __global const float *grad,
 # %% [markdown] id="check"
 # ## Check: the three ranks on the device
 #
-# Three gradients of our model, added with the kernel, against `together` in float64. How large may the error be? Each
-# number, each share, each product and each of three sums is rounded, by at most 2⁻²⁴ of what is added (lesson 01a). That
-# is at most six roundings; we allow eight.
+# Three gradients of our model, added with the kernel, against `together` in float64. How large may the error
+# be? One number, one product and three sums are rounded, each by at most 2⁻²⁴ of what is added (lesson 01a).
+# OpenCL lets a division miss by five. That makes ten; we allow twelve.
 
 # %%
 from llmcl.engine import get_engine
@@ -261,7 +261,7 @@ add_share = lab.build(engine, share_text).add_share
 sums = engine.zeros(whole.shape)
 for gradient, n in ranks:
     add_share((whole.size,), (16,), sums, engine.from_host(gradient), n, all_targets, whole.size)
-bound = 8 * 2.0**-24 * sum(abs(g) * n / all_targets for g, n in ranks)
+bound = 12 * 2.0**-24 * sum(abs(g) * n / all_targets for g, n in ranks)
 lab.check("three shares on the device", engine.to_host(sums), together(gradients, counts), bound)
 
 # %% [markdown] id="ring"
@@ -271,10 +271,10 @@ lab.check("three shares on the device", engine.to_host(sums), together(gradients
 # rank 0's cable busy, with n ranks? First (n − 1) gradients come, then (n − 1) go. The others mostly wait.
 #
 # So let all of them work. Cut each gradient into n pieces. Sit in a circle, a **ring**. In each round every rank sends
-# *one piece* to the next, and adds the piece that comes to its own. In round 0, rank `r` sends its piece `r`. In each
-# further round it sends the sum that it has just made, which is the piece one lower. After 0 comes the last, which `% n`
-# does: in Python `-1 % 4` is 3. (In C and C# it is −1.) All send at the same time, hence the copy: nobody may send
-# what came in the same round.
+# *one piece* to the next, and adds the incoming piece to its own. In round 0, rank `r` sends its piece `r`. In
+# each further round it sends the sum that it has just made, which is the piece one lower. After 0 comes the
+# last, which `% n` does: in Python `-1 % 4` is 3. (In C and C# it is −1.) All send at the same time, hence the
+# copy: nobody may send what came in the same round.
 
 # %% tags=["slide"]
 def add_round(pieces, step):
@@ -387,8 +387,8 @@ print(f"each rank has sent {sent / weighed[0].nbytes:.2f} gradients; all have th
       bool((summed == summed[0]).all()))
 
 # %% [markdown] id="see-bytes"
-# Each rank sends 2 (n − 1) pieces, and each is an n-th: **2 (n − 1) / n** gradients. That is 4/3 for three ranks. It gets
-# as much meanwhile, as a cable carries both directions at once. And for a thousand ranks?
+# Each rank sends 2 (n − 1) pieces, and each is an n-th: **2 (n − 1) / n** gradients. That is 4/3 for three
+# ranks. Meanwhile it gets as much: a cable carries both directions at once. And for a thousand ranks?
 
 # %% tags=["slide"]
 counted = {}
@@ -481,8 +481,8 @@ print("○ left out" if why_not else "✓ the loss and the norm are the same, wi
 # Within rounding, not to the bit. Why? A sum of floats depends on the order of adding (lesson 01a), and three ranks add
 # in another order than one.
 #
-# Among *each other* equal devices have the same bits: MPI gives all ranks the same sum. So no step has to send weights.
-# (Unlike devices round differently. So at the start and at each checkpoint all get the weights of rank 0.)
+# Ranks on equal devices agree to the bit: MPI gives all the same sum. So no step has to send weights. (Unlike
+# devices round differently. So at the start and at each checkpoint all get the weights of rank 0.)
 #
 # The norm for clipping (lesson 09) is computed from the sum, too. So is the verdict "not a number". Try a mad learning
 # rate, on two ranks. How often will the error be told?
@@ -493,7 +493,7 @@ if why_not:
 else:
     done, _ = train(2, "wild", "--pretrain-rate", "1e30")
     told = done.stderr.count("stopped being a number at step 2")
-    print(f"exit status {done.returncode}; told {told} time")
+    print(f"stopped with an error: {done.returncode != 0}; told {told} time")
 
 # %% [markdown] id="mpi-dead"
 # Once: both ranks met it at the same step, and rank 0 speaks for all. Rank 0 alone writes the checkpoints, too. And if
@@ -683,9 +683,9 @@ for name, losses in (("one process", one), ("two ranks, weighed", right), ("mean
 assert np.allclose(one, right, rtol=1e-9) and wrong[0] < right[0] / 2
 
 # %% [markdown] id="break-4"
-# No error, no warning. The faulty run even looks *better*: the first sentence is nearly known, since it pulls as hard
-# as the six others together. But it is not what you asked for, and it changes with the number of ranks. In tuning it is
-# worse: there a row may have three targets and another sixty, as only answers count (lesson 10).
+# No error, no warning. The faulty run even looks *better*: the first sentence is nearly known, since it pulls
+# as hard as the six others together. But it is not what you asked for, and it changes with the number of ranks.
+# In tuning it is worse: only answers count (lesson 10). Ours have 5 to 9 targets; others may have sixty.
 #
 # The same fault lives in a single process, too. If memory is short, a large batch is computed in small ones, one after
 # the other, and their gradients are added before the step: **gradient accumulation**. Widely used programs took the

@@ -46,9 +46,9 @@ wrong = sabotage.load(sabotage.example(place / "example"))
 print("a package of its own, with", len(wrong.ops.OPERATIONS), "operations")
 
 # %% [markdown] id="copy"
-# It is the whole package, in a folder named `sabotaged`. Its modules hang below it: `wrong.data`, `wrong.model`,
-# `wrong.optimizer`. Its kernels are a copy as well. One thing in it is sound for certain, in this copy and in
-# yours: the folder `reference`. NumPy is the judge, and nobody bribed the judge.
+# It is the package without its lab, in a folder named `sabotaged`. Its modules hang below it: `wrong.data`,
+# `wrong.model`, `wrong.optimizer`. Its kernels are a copy as well. One folder in it is sound for certain, in
+# this copy and in yours: `reference`. NumPy is the judge, and nobody bribed the judge.
 #
 # Would you see the fault in its loss? Here is a small model, trained 40 steps.
 
@@ -143,13 +143,13 @@ print("backward: gradients that agree:", sum(same(grads[n], want_grads[n]) for n
 def one_step(engine, gradient):
     """What AdamW makes of weights of 1 in its first step, at a rate of 0.1, without decay."""
     w, m, v = (engine.from_host(np.full(gradient.shape, x)) for x in (1.0, 0.0, 0.0))
-    status = engine.from_host(np.array([1.0, 1, 1, 1, 0]))
+    status = engine.from_host(np.array([1.0, 1, 1, 1, 0]))    # norm, clip, finite, loss, bad step
     engine.adamw(w, engine.from_host(gradient), m, v, status, rate=0.1, beta1=0.9, beta2=0.999,
                  epsilon=1e-8, decay=0.0, step=1, n_decay=0)
     return engine.to_host(w)
 
 for size in (1.0, 1e-2, 1e-4, 1e-6):
-    gradient = size * np.array([1.0, -1.0, 1.0])
+    gradient = size * np.resize([1.0, -1.0], 11)
     moved, want = one_step(device, gradient) - 1, one_step(judge, gradient) - 1
     print(f"gradients of {size:g}: the update agrees:", same(moved, want))
 
@@ -172,8 +172,8 @@ for number, line in enumerate(text.splitlines(), start=1):
 # is not 1e-8: the root of 1e-8 is 1e-4. (In layer norm it is the other way round: there, lesson 06 found,
 # epsilon belongs inside.)
 #
-# Why three lines? A kernel may have versions: one weight for each work-item, or eight at a time (`_wide`, for
-# CPUs), or a file `…_gpu.cl`. You do not know which of them another device runs, so mend them all.
+# Why three lines? A kernel may have versions: one weight for each work-item, or eight at a time and the rest
+# one by one (`_wide`, for CPUs), or a file `…_gpu.cl`. You do not know which another device runs: mend all.
 #
 # ## First the test, then the cure
 #
@@ -187,8 +187,8 @@ import numpy as np
 def test_small_gradients_move_the_weights_as_far(m):
     """The first step of AdamW is the rate, also for gradients of the size of sqrt(epsilon)."""
     engine = m.engine.get_engine()
-    w, mean, v = (engine.from_host(np.zeros(3)) for _ in range(3))
-    status, gradient = engine.from_host(np.array([1.0, 1, 1, 1, 0])), engine.from_host(np.full(3, 1e-4))
+    w, mean, v = (engine.from_host(np.zeros(11)) for _ in range(3))
+    status, gradient = engine.from_host(np.array([1.0, 1, 1, 1, 0])), engine.from_host(np.full(11, 1e-4))
     engine.adamw(w, gradient, mean, v, status, rate=0.1, beta1=0.9, beta2=0.999, epsilon=1e-8,
                  decay=0.0, step=1, n_decay=0)
     moved = engine.to_host(w)
@@ -199,9 +199,9 @@ sabotage.try_tests(place / "example")
 
 # %% [markdown] id="test-form"
 # It fails, and its message says what you have and what is wanted. Why is -0.1 wanted? Without decay, the very
-# first step moves a weight by the rate, whatever the size of its gradient (lesson 09). Such a small check that
-# looks at one thing is called a **probe**. Now mend the kernel, and only the kernel. What should the test say
-# afterwards?
+# first step moves a weight by the rate, if its gradient is far above epsilon (lesson 09). Such a small check
+# that looks at one thing is called a **probe**. Now mend the kernel, and only the kernel. What should the test
+# say afterwards?
 
 # %% tags=["slide"]
 kernel = place / "example" / "sabotaged" / "kernels" / "adamw.cl"
@@ -211,7 +211,7 @@ sabotage.try_tests(place / "example")
 
 # %%
 mended = sabotage.load(place / "example")
-agree = [same(one_step(mended.engine.get_engine(), s * np.ones(3)) - 1, one_step(judge, s * np.ones(3)) - 1)
+agree = [same(one_step(mended.engine.get_engine(), s * np.ones(11)) - 1, one_step(judge, s * np.ones(11)) - 1)
          for s in (1.0, 1e-2, 1e-4, 1e-6)]
 assert all(agree) and inside not in kernel.read_text(encoding="utf-8")
 print("✓ the update agrees with NumPy at every size of gradient")
@@ -261,8 +261,8 @@ print(f"your copy is the folder {mine.name}/sabotaged, in this lesson's folder (
 # %% [markdown] id="yours-how"
 # Open the folder in JupyterLab's file browser at the left, or in your editor. You change files there, and run
 # the cell above again: `m`, `device` and `judge` are then your copy as it stands on the disk. For experiments,
-# put cells of your own below this one; `gradients`, `same` and `one_step` from above work with it as well.
-# Made a mess? Delete the folder of your copy, and run the cell above.
+# put cells of your own below this one; `gradients`, `same` and `one_step` from above work with it as well. Made
+# a mess? Save your `tests.py`, delete the copy's folder, run the cell above.
 #
 # | there is one fault in each | where | a first question |
 # |---|---|---|

@@ -436,7 +436,7 @@ BROKEN = {
         "dot += p[j] * dp[j];",
         "dot += dp[j] / n;",
         tries=[
-            ("a fresh model, all shares alike", _even_shares(41, 5, 8)),
+            ("no mask, all shares alike", _even_shares(41, 5, 8)),
             ("shares that differ", _some_shares(43, 5, 8)),
         ],
         finder="check",

@@ -352,7 +352,7 @@ QUESTIONS = {
     "12a.q2": Question("A", {
         "A": "half a step; and a little more, since the step itself is kept as a half",
         "B": "that is a whole step; the nearest one is never further than half of it",
-        "C": "that would be so if the block had only two steps on each side",
+        "C": "that would be so if the block had only one step on each side",
     }),
     "12a.q3": Question("C", {
         "A": "it is exact: the same answer, with less to compute",

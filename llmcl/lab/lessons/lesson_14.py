@@ -46,7 +46,7 @@ def _launch_share(engine, kernel, total, grad, n, total_n):
 
 def _want_share(total, grad, n, total_n):
     exact = total.astype(np.float64) + grad.astype(np.float64) * n / total_n
-    return exact, 4 * 2.0**-24 * (np.abs(total) + np.abs(grad) * n / total_n)
+    return exact, 8 * 2.0**-24 * (np.abs(total) + np.abs(grad) * n / total_n)
 
 
 ADD_SHARE = KernelTask(
