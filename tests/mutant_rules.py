@@ -229,8 +229,14 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
     (r"kernels/(fused_attention_gpu|matmul_gpu)\.cl: bound off by one: "
      r"for \(int \w = 0; \w < (R|S|count|ITEM_[MN]); \w \+= 4\).*",
      "the bound is a multiple of four"),
-    (r"kernels/layer_norm\.cl: bound off by one: for \(int c = 0; c < whole; c \+= 8\).*",
-     "the bound is a multiple of eight"),
+    (r"kernels/(layer_norm\.cl: bound off by one: for \(int c = 0; c < whole; c \+= 8\).*"
+     r"|matmul\.cl: bound off by one: for \(int \w+ = 0; \w+ < (8|COLUMNS); \w+ \+= [248]\).*"
+     r"|fused_attention_gpu\.cl: bound off by one: .* p0 < TILE; p0 \+= DEPTH\).*)",
+     "the bound is a multiple of the step"),
+    (r"kernels/fused_attention_gpu\.cl: bound one too far: .* c < E; \+\+c\).*",
+     "channel E of an item lies behind the head and is not stored"),
+    (r"kernels/matmul\.cl: bound one too far: for \(int p0 = 0; p0 < k; p0 \+= DEPTH\).*",
+     "a pass of no steps writes back what is there"),
     (r"llmcl/optimizer\.py: off by one: if step <= self\.warmup: .*",
      "the decay begins with the rate that the warm-up ends with"),
     (r"kernels/matmul\.cl: (a sum that begins at 1: \*y = 0\.0f;"
@@ -239,8 +245,10 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
     (r"kernels/fused_attention_gpu\.cl: .*: .*D_WIDE \+ ITEMS - 1\) / ITEMS; .* -> "
      r".*D_WIDE \+ ITEMS( \+ 1)?\) / ITEMS; .*",
      "what lies past the last row is not staged"),
-    (r"kernels/fused_attention\.cl: \+ for -: for \(int j0 = 0; j0 <= min\(.*\) - 1; .*",
-     "the keys behind the last one that a row sees are masked"),
+    (r"kernels/(fused_attention\.cl: \+ for -: for \(int j0 = 0; j0 <= min\(.*\) - 1; .*"
+     r"|fused_attention\.cl: bound one too far: for \(int i0 = j0; i0 < T; .*"
+     r"|fused_attention_gpu\.cl: bound one too far: for \(int j0 = 0; j0 < seen; .*)",
+     "the keys or rows behind the last one that counts are masked"),
     (r"kernels/(matmul\.cl: bound one too far: for \(int start = 0; start < k; start \+= TILE\).*"
      r"|fused_attention_gpu\.cl: bound one too far: .* e0 < D_HEAD; e0 \+= DEPTH\).*)",
      "what lies behind the last tile is taken for zeros"),

@@ -52,9 +52,10 @@ def test_an_impossible_schedule_is_refused_with_its_values(wrong):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"beta1": 1}, {"beta1": -0.1}, {"beta2": 1.5}, {"beta2": math.nan}, {"epsilon": -1},
-              {"epsilon": 0}, {"epsilon": math.inf}, {"decay": -0.5}, {"decay": math.nan},
-              {"max_norm": 0}, {"max_norm": -2}, {"max_norm": math.nan}],
+    "wrong", [{"beta1": 1}, {"beta1": -0.1}, {"beta2": 1}, {"beta2": 1.5}, {"beta2": math.nan},
+              {"epsilon": -1}, {"epsilon": 0}, {"epsilon": math.inf}, {"decay": -0.5},
+              {"decay": math.nan}, {"decay": math.inf}, {"max_norm": 0}, {"max_norm": -2},
+              {"max_norm": math.nan}],
 )  # fmt: skip
 def test_impossible_settings_of_adamw_are_refused_with_their_values(wrong):
     name, value = next(iter(wrong.items()))

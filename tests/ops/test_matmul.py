@@ -159,13 +159,17 @@ def test_a_sum_cut_into_parts_is_the_same_sum(engine, monkeypatch, parts):
 def test_a_sum_is_cut_into_no_more_parts_than_asked(engine, monkeypatch, k, slices):
     """Each part holds whole tiles of the sum; a part too many takes room and time."""
     engine.use(GPU)
-    monkeypatch.setattr(sys.modules[multiply.__module__], "choose_tile", lambda *sizes: (SMALL, 2))
-    seen, plain = [], engine.empty
+    seen, sizes, plain = [], [], engine.empty
+    monkeypatch.setattr(
+        sys.modules[multiply.__module__],
+        "choose_tile",
+        lambda *all: sizes.append(all) or (SMALL, 2),
+    )
     monkeypatch.setattr(
         engine, "empty", lambda shape, *a: (seen.append(shape), plain(shape, *a))[1]
     )
     engine.matmul(engine.from_host(np.ones((3, k))), engine.from_host(np.ones((k, 5))))
-    assert (slices, 3, 5) in seen
+    assert (slices, 3, 5) in seen and sizes[0][:3] == (3, 5, k)
 
 
 @pytest.mark.parametrize("tile", (BIG, MIDDLE), ids=("big", "middle"))
