@@ -235,6 +235,10 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      "the bound is a multiple of the step"),
     (r"kernels/fused_attention_gpu\.cl: bound one too far: .* c < E; \+\+c\).*",
      "channel E of an item lies behind the head and is not stored"),
+    (r"kernels/matmul\.cl: bound one too far: for \(int col = 0; col < COLUMNS; \+\+col\).*",
+     "the number too many is written over, or nobody reads it"),
+    (r"kernels/matmul\.cl: bound one too far: for \(int row = first; row < last; row \+= ROWS\).*",
+     "a block of no rows stores nothing"),
     (r"kernels/matmul\.cl: bound one too far: for \(int p0 = 0; p0 < k; p0 \+= DEPTH\).*",
      "a pass of no steps writes back what is there"),
     (r"llmcl/optimizer\.py: off by one: if step <= self\.warmup: .*",
@@ -247,7 +251,8 @@ EQUIVALENT: tuple[tuple[str, str], ...] = (
      "what lies past the last row is not staged"),
     (r"kernels/(fused_attention\.cl: \+ for -: for \(int j0 = 0; j0 <= min\(.*\) - 1; .*"
      r"|fused_attention\.cl: bound one too far: for \(int i0 = j0; i0 < T; .*"
-     r"|fused_attention_gpu\.cl: bound one too far: for \(int j0 = 0; j0 < seen; .*)",
+     r"|fused_attention_gpu\.cl: bound one too far: for \(int j0 = 0; j0 < seen; .*"
+     r"|fused_attention_gpu\.cl: bound one too far: for \(int i0 = j0; i0 < T; .*)",
      "the keys or rows behind the last one that counts are masked"),
     (r"kernels/(matmul\.cl: bound one too far: for \(int start = 0; start < k; start \+= TILE\).*"
      r"|fused_attention_gpu\.cl: bound one too far: .* e0 < D_HEAD; e0 \+= DEPTH\).*)",

@@ -211,7 +211,7 @@ def main() -> int:
             report[f"{mutant.line} {mutant.name}"] = entry
             options.json.parent.mkdir(exist_ok=True)
             options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
-            if not entry["rejected_by"]:
+            if outcome(entry, mutant) == "survived":
                 print(f"SURVIVES, line {mutant.line} of {mutant.name}", flush=True)
     return int(print_score(every, report) > 0)
 
