@@ -312,5 +312,5 @@ class SharedRun(Run):
 
 def train_to_gguf(team: Team, out: str | os.PathLike, settings, engine, **options) -> dict:
     """As llmcl.pipeline.train_to_gguf, by all processes of a team; {} but in rank 0."""
-    whole = {"begin": partial(SharedRun, team), "enter": own_folder if team.lead else nullcontext}
-    return pipeline.train_to_gguf(out, settings, engine, **options, **whole)
+    begin, enter = partial(SharedRun, team), own_folder if team.lead else nullcontext
+    return pipeline.train_to_gguf(out, settings, engine, begin=begin, enter=enter, **options)
