@@ -106,8 +106,8 @@ plain, engine.program = engine.program, RecordingProgram(engine.device)
 engine.program.most = 7
 check(Sizes(B=1, T=3, H=2, d=4, V=21, F=9), "softmax|cross|norm|embedding|sum|linear")
 engine.program = plain
-# More than 32 rows walk over tiles of 64, twice; the rows of heads of 68 channels are no multiple
-# of what a group stages at a time. (Backward would take 16 seconds here.)
+# More than 32 rows walk over tiles of 64, twice; 68 channels leave half of a wide tile empty.
+# (Backward would take 16 seconds here.)
 for sizes in (Sizes(B=1, T=67, H=1, d=4, V=5, F=3), Sizes(B=1, T=33, H=1, d=68, V=5, F=3)):
     for case in make_cases(np.random.default_rng(2), sizes):
         if asked(case.name) and case.name == "fused_attention" and len(case.args) == 2:
