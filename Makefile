@@ -103,7 +103,7 @@ lint: $(STAMP) ## look for faults of style, types and spelling
 	@.venv/bin/clang-format --dry-run --Werror kernels/*.cl
 	@$(PY) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-ci: lint test test-devices test-browser ## what every change has to pass (about an hour)
+ci: lint test test-devices test-browser ## what every change has to pass (35 minutes)
 
 # An environment of its own, with the newest of everything; what it got is what is written down.
 constraints: $(STAMP) ## write the newest versions into constraints.txt; then `make ci`

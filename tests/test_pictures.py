@@ -35,13 +35,13 @@ def test_the_stored_frames_are_those_that_are_made_now(pictures, name):
             assert np.mean(apart > 60) < 0.02, f"{name}, frame {i}"
 
 
-def test_what_is_known_is_counted_up_to_a_step(pictures):
+def test_what_is_known_is_counted_up_to_a_step(pictures, monkeypatch):
     known = np.zeros((3, 38), bool)
     known[0, :25] = known[1, :7] = known[2, 25:] = True
     both = {name: {str(s): row for s, row in zip((0, 5, 10), known, strict=True)}
             for name in ("naive", "mixed")}  # fmt: skip
     made = []
-    pictures.picture = made.append
+    monkeypatch.setattr(pictures, "picture", made.append)
     for last in range(3):
         pictures.known_until(both, [0, 5, 10], last)
     titles = [figure.axes[0].get_title().splitlines()[1] for figure in made]

@@ -251,7 +251,7 @@ __kernel void add_share(__global float *total, __global const float *grad,
 #
 # Three gradients of our model, added with the kernel, against `together` in float64. How large may the error
 # be? One number, one product and three sums are rounded, each by at most 2⁻²⁴ of what is added (lesson 01a).
-# OpenCL lets a division miss by five. That makes ten; we allow twelve.
+# OpenCL lets a division miss by five times that. That makes ten; we allow twelve.
 
 # %%
 from llmcl.engine import get_engine

@@ -1,6 +1,7 @@
 """No kernel is left out, and what the text of every kernel must and must not say."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,10 +75,17 @@ def test_every_kernel_is_launched_by_an_operation_or_by_its_file_s_own_test(engi
     assert sorted(every - launched) == []
 
 
+def _writes_astray(info) -> bool:
+    """Old PoCL on an Intel CPU with AVX-512, which it does not use on other makers' CPUs."""
+    flags = Path("/proc/cpuinfo")
+    wide = flags.exists() and "avx512f" in flags.read_text(encoding="utf-8")
+    return wide and "Intel" in info.name and () < pocl_version(info.platform_version) < (5,)
+
+
 def test_a_gpu_s_kernels_are_right_as_the_compiler_optimizes_them():
     """The engine of the other tests switches a CPU's optimizer off for them, to save time."""
     engine = ops.Engine(choose())
-    if () < pocl_version(engine.device.info.platform_version) < (5,):
+    if _writes_astray(engine.device.info):
         pytest.skip("with AVX-512 this PoCL's code for fused attention writes where it must not")
     use(engine, GPU)
     # 11 rows need more than one row of work-items: a value mixed up between items is seen.
