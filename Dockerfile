@@ -12,9 +12,10 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git make \
         $(test "$(uname -m)" = x86_64 || echo pocl-opencl-icd) \
     && rm -rf /var/lib/apt/lists/*
-RUN useradd --create-home --shell /bin/bash learner
+RUN useradd --create-home --shell /bin/bash learner \
+    && install --directory --owner=learner --group=learner /workbook
 USER learner
-WORKDIR /home/learner/llmcl
+WORKDIR /workbook
 
 FROM base
 COPY --chown=learner:learner . .

@@ -399,6 +399,16 @@ def test_whether_mpi_starts_is_said_in_a_sentence(monkeypatch):
     assert said.endswith(").") and "\n" not in said
 
 
+def test_the_words_of_a_launcher_are_told_without_their_frame(monkeypatch):
+    framed = SimpleNamespace(returncode=1, stdout="", stderr="-----\nNo slots left.\n-----\n")
+    monkeypatch.setattr(scaling, "start", lambda *_, **__: framed)
+    assert scaling.why_not().endswith(" (No slots left.).")
+    with pytest.raises(TrainingError, match=r"\(No slots left\.\)"):
+        scaling.measure(2)
+    framed.stderr = "-----\n"
+    assert "(it says nothing)" in scaling.why_not()
+
+
 def test_no_mpiexec_and_one_that_fails_are_told(monkeypatch):
     monkeypatch.setattr(scaling, "launcher", lambda: None)
     with pytest.raises(TrainingError, match="no mpiexec here"):
