@@ -10,7 +10,8 @@ all kernels and of a whole step. What passes everything is a survivor: it is eit
 mutant_rules.EQUIVALENT, or a test is missing. What does not even compile is not counted.
 
 What became of each stands in build/mutants.json. A later run takes up there and leaves out what was
-rejected; --again begins anew. Each kind of mistake comes once for each file first, then the rest.
+rejected or is explained; --again begins anew. Each kind of mistake comes once for each file first,
+then the rest.
 """
 
 import argparse

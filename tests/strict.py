@@ -114,7 +114,6 @@ for sizes in (Sizes(B=1, T=67, H=1, d=4, V=5, F=3), Sizes(B=1, T=33, H=1, d=68, 
             found += [(case.name, c.ok, str(c)) for c in case.check(engine)]
 if asked("matmul_parts"):
     # A sum in three parts, and two pairs of tiles: both are taken where a product is large.
-    engine.product = "grouped"
     a, b = np.random.default_rng(3).normal(size=(2, 5, 67)).astype(np.float32)
     for choice in ((SMALL, 3), (BIG, 1)):
         importlib.import_module("llmcl.ops.linear").choose_tile = lambda *_: choice
